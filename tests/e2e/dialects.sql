@@ -108,6 +108,7 @@ SELECT EOMONTH(day) AS m, COUNT(*) FROM visits GROUP BY EOMONTH(day) == SELECT L
 SELECT DATENAME(month, day) AS m, DIV0(SUM(amount), COUNT(*)) AS a FROM visits GROUP BY DATENAME(month, day) == SELECT MONTHNAME(day), AVG(amount) FROM visits GROUP BY 1
 SELECT DECODE(health, 'poor', 'bad', 'fair', 'bad', 'well') AS h, ROUND(AVG(income), -2) AS i FROM people GROUP BY 1 == SELECT CASE WHEN health IN ('poor', 'fair') THEN 'bad' ELSE 'well' END, ROUND(AVG(income), -2) FROM people GROUP BY 1
 SELECT COUNT(*) FROM visits WHERE day > DATEADD(day, -90, '1976-06-30') == SELECT COUNT(*) FROM visits WHERE day > DATE '1976-06-30' - INTERVAL 90 DAY
+SELECT AVG(DATE '1979-01-01' - day) AS days FROM visits WHERE emergency = 'yes'
 SELECT COUNT(*) AS 'n' FROM people HAVING COUNT(*) > 10
 
 -- # refused: the word, and the reason

@@ -234,7 +234,7 @@ class Assembly:
         if not self.statement.below:
             return self._tabled(self._lines(list(self._groups(readings, drawn))), [*answers, *draws], ranks)
         first = replace(self.statement, below=(), order=(), limit=None, offset=0)
-        lines = list[_Line]()
+        lines = list[_Row]()
         for statement in (first, *self.statement.below):
             part = Assembly(statement, self.facts, self.text)
             lines += part._lines(list(part._groups({query: readings[query] for query in part.questions}, {})))
@@ -247,7 +247,7 @@ class Assembly:
         start, many = self.statement.offset, self.statement.limit
         return lines[start:] if many is None else lines[start : start + many]
 
-    def _lines(self, groups: list[Any]) -> list[_Line]:
+    def _lines(self, groups: list[Any]) -> list[_Row]:
         asked, peers = self.statement, Peers()
         for group in groups:
             group.peers = peers
@@ -257,7 +257,7 @@ class Assembly:
         for by in reversed(asked.order):
             groups = _in_order(groups, [by.expression.of(group).value for group in groups], by)
         return [
-            _Line(group.labels, [_shown(output.expression.of(group)) for output in asked.outputs])
+            _Row(group.labels, [_shown(output.expression.of(group)) for output in asked.outputs])
             for group in self._cut(groups)
         ]
 
@@ -300,7 +300,7 @@ class Assembly:
                 labels = tuple(key.labels[at] for key, at in zip(keys, index, strict=True))
                 yield _GroupNumbers(labels, place, readings, drawn, self.facts, self.statement.where)
 
-    def _tabled(self, lines: Sequence[_Line], used: Sequence[Answer], ranks: float | None) -> Answer:
+    def _tabled(self, lines: Sequence[_Row], used: Sequence[Answer], ranks: float | None) -> Answer:
         outputs = self.statement.outputs
         counted = [place for place, output in enumerate(outputs) if output in self.statement.aggregates]
         rows = [tuple(each.value for each in line.cells) for line in lines]
@@ -333,7 +333,7 @@ class Assembly:
             intervals=intervals,
         )
 
-    def _named(self, lines: Sequence[_Line]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    def _named(self, lines: Sequence[_Row]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
         """What the rows are told apart by: names, and the labels of each row."""
         asked = self.statement
         if not asked.below and asked.gathers is None:
@@ -373,7 +373,7 @@ class Assembly:
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class _Row:
     """One row of an answer, and the labels of its group."""
 
     labels: tuple[Any, ...]

@@ -19,8 +19,10 @@ anything is charged and looks at public things only.
     grammar.py     from words to a syntax tree         dialects.py     calls as other databases write them
     scope.py       what names mean                     rows.py         expressions of a row, cell by cell
     conditions.py  three-valued logic to predicates    values.py       what is summed and grouped by
-    dates.py       parts of dates                      select.py       the statement
-    expressions.py, over_groups.py   what is made of released numbers, with intervals
+    dates.py       parts of dates                      naming.py       what parts are called
+    joins.py       tables joined by the person         select.py       the statement
+    outer.py       questions about questions           statement.py    what is asked, as a value
+    expressions.py, over_groups.py, released.py   what is made of released numbers, with intervals
     render.py      predicates back to SQL
 """
 
@@ -37,8 +39,9 @@ from discreet.sql.expressions import (
     sort_key,
 )
 from discreet.sql.render import name_text, where_text
-from discreet.sql.select import OutputColumn, Sorting, Statement, key_order, parse, parse_about
+from discreet.sql.select import parse, parse_about
 from discreet.sql.source import Known
+from discreet.sql.statement import OutputColumn, Sorting, Statement, key_order
 from discreet.sql.values import GroupedBy
 
 __all__ = [

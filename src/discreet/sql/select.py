@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
-from discreet.data import Domain, Text
+from discreet.data import Domain
 from discreet.errors import ParameterError
 from discreet.predicate import EVERYTHING, And, Missing, Not, Predicate
 from discreet.query import MAX_CELLS, Count, GroupCount, GroupSum, Histogram, KeyCount, Persons, Question, Sum
@@ -27,19 +25,21 @@ from discreet.sql.expressions import (
     MeanOf,
     Moments,
     QuantileOf,
-    Rising,
     Spread,
-    SumFromMean,
     Total,
 )
-from discreet.sql.grammar import SUBQUERY, From, Item, Node, Ordering, SelectQuery, tree
-from discreet.sql.over_groups import Different, Gathered, Labelled, OfKeys, Over
-from discreet.sql.rows import CALLS, MAX_TABLE, NUMERIC, WHOLE, cases, combined, compare, compiled
-from discreet.sql.scope import Derived, Meaning, Scope
-from discreet.sql.source import AGGREGATES, JOINS, Known, Source, folded, shown, source
-from discreet.sql.values import GroupedBy, ends_within, grouped_by, label, summed
+from discreet.sql.grammar import From, Item, Node, Ordering, SelectQuery, tree
+from discreet.sql.joins import Tables, joined_by_where, of_each_person
+from discreet.sql.naming import SHAPES, aggregated, calls, named, ordinal, signature, unit_of, written
+from discreet.sql.outer import Outer
+from discreet.sql.over_groups import Different
+from discreet.sql.released import UNSHOWN, Sentences
+from discreet.sql.rows import combined
+from discreet.sql.scope import Scope
+from discreet.sql.source import AGGREGATES, Known, folded, source
+from discreet.sql.statement import OutputColumn, Sorting, Statement, key_order, shared, summand
+from discreet.sql.values import GroupedBy, ends_within, grouped_by, summed
 
-SHAPES = "For example SELECT COUNT(*) FROM t, or SELECT a, COUNT(*) FROM t GROUP BY a, or SELECT AVG(x) FROM t."
 _QUANTILES = (
     "MEDIAN",
     "QUANTILE",
@@ -49,86 +49,14 @@ _QUANTILES = (
     "PERCENTILE_CONT",
     "PERCENTILE_DISC",
 )
+
+
 _SPREADS = {
     **dict.fromkeys(("VAR", "VARIANCE", "VAR_SAMP"), (True, False)),
     **dict.fromkeys(("STDDEV", "STD", "STDDEV_SAMP"), (True, True)),
     "VAR_POP": (False, False),
     "STDDEV_POP": (False, True),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class OutputColumn:
-    """One column of the answer: what it is called, what it is, and in what unit."""
-
-    name: str
-    expression: Expression
-    unit: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Sorting:
-    """What rows are sorted by."""
-
-    expression: Expression
-    descending: bool
-    nulls_first: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """What a question asks.
-
-    tables   the declared tables that its rows come from: one, or two that are joined
-    where    of which rows
-    keys     what the rows are grouped by, in the order of GROUP BY
-    outputs  the columns of the answer
-    having, qualify, order, limit, offset    what is done with the groups, after the noise
-    gathers  what the groups are gathered by into fewer, if they are: by nothing into one row
-    then     which of the gathered groups are kept
-    below    what is asked for below it, by UNION ALL or by several groupings
-    axes     the places of the keys in the order in which the queries have them
-    """
-
-    tables: tuple[str, ...]
-    where: Predicate
-    keys: tuple[GroupedBy, ...]
-    outputs: tuple[OutputColumn, ...]
-    having: Expression | None = None
-    order: tuple[Sorting, ...] = ()
-    limit: int | None = None
-    offset: int = 0
-    axes: tuple[int, ...] = ()
-    qualify: Expression | None = None
-    gathers: tuple[Expression, ...] | None = None
-    then: Expression | None = None
-    below: tuple[Statement, ...] = ()
-
-    @property
-    def expressions(self) -> Iterator[Expression]:
-        """Everything that is estimated in a group."""
-        for each in (*(output.expression for output in self.outputs), *(by.expression for by in self.order)):
-            yield from each.walk()
-        for chosen in (self.having, self.qualify, self.then):
-            if chosen is not None:
-                yield from chosen.walk()
-        for statement in self.below:
-            yield from statement.expressions
-
-    @property
-    def questions(self) -> list[Question]:
-        """The linear queries that it is made of, each once."""
-        return list(dict.fromkeys(query for each in self.expressions for query in each.questions))
-
-    @property
-    def quantiles(self) -> list[QuantileOf]:
-        """The quantiles that it asks for, each once."""
-        return list(dict.fromkeys(each for each in self.expressions if isinstance(each, QuantileOf)))
-
-    @property
-    def aggregates(self) -> list[OutputColumn]:
-        """The outputs that are not just what is grouped by."""
-        return [output for output in self.outputs if any(part.aggregate for part in output.expression.walk())]
 
 
 def parse(text: str, domain: Domain, *, table: str, unit: str | None = None, others: Sequence[Known] = ()) -> Statement:
@@ -150,172 +78,8 @@ def parse_about(text: str, tables: Sequence[Known]) -> Statement:
         raise asked.refused(0, "the question cannot be parsed", asked.example) from None
 
 
-class _Binder:
+class _Binder(Tables):
     """Gives the parts of a question their meaning."""
-
-    def __init__(self, asked: Source, named: dict[str, SelectQuery]) -> None:
-        self.asked = asked
-        self.named = {folded(name): (query, place) for place, (name, query) in enumerate(named.items())}
-        self.seen = len(named)  # how many of the named questions may be used: those before
-        self.view: tuple[Domain, Mapping[tuple[str, str], str]] | None = None  # the columns of joined tables
-
-    # What follows FROM.
-
-    def scope(self, source: From) -> Scope:
-        if source.joined is not None:
-            return self.join(source)
-        if source.query is not None:
-            return self.filtered(source.query, source.alias or "", source.start)
-        assert source.name is not None
-        named = self.named.get(folded(source.name))
-        if named is not None and named[1] < self.seen:
-            before, self.seen = self.seen, named[1]
-            found = self.filtered(named[0], source.alias or source.name, source.start)
-            self.seen = before
-            return found
-        known = self.table(source)
-        domain, called = self.view or (known.domain, {})
-        names: dict[str, Meaning] = {name: called.get((known.name, name), name) for name in known.domain.names}
-        return Scope(self.asked, (known,), domain, {source.alias or source.name: names})
-
-    def table(self, source: From) -> Known:
-        assert source.name is not None
-        known = self.asked.tabled(source.name)
-        if known is None:
-            hint = f"The table is {shown(self.asked.table)}."
-            if self.asked.several:
-                hint = f"The tables are {', '.join(shown(each.name) for each in self.asked.tables)}."
-            raise self.asked.refused(source.start, f"there is no table {shown(source.name)}", hint)
-        return known
-
-    def tables(self, source: From) -> list[Known]:
-        """The declared tables that rows come from."""
-        if source.joined is not None:
-            return [known for each in source.joined for known in self.tables(each)]
-        if source.query is not None:
-            return self.tables(source.query.source)
-        named = self.named.get(folded(source.name or ""))
-        if named is None or named[1] >= self.seen:
-            return [self.table(source)]
-        before, self.seen = self.seen, named[1]
-        found = self.tables(named[0].source)
-        self.seen = before
-        return found
-
-    def filtered(self, query: SelectQuery, alias: str, start: int) -> Scope:
-        """A question in brackets that only chooses rows and names expressions."""
-        query = joined_by_where(self.asked, query)
-        scope = self.scope(query.source)
-        self.refuse_distinct(query)
-        if any((query.group is not None, query.having, query.qualify, query.limit is not None, query.offset)):
-            reason = "a question in brackets may choose rows and name expressions, or be the whole of FROM"
-            raise self.asked.refused(start, reason, "Leave GROUP BY, HAVING and LIMIT to the outer question.")
-        names: dict[str, Meaning] = {}
-        for item in query.items:
-            if item.node.kind == "star":
-                for each in scope.names.values():
-                    names.update(each)
-                continue
-            if aggregated(scope, item.node):
-                reason = "an aggregate in such a question is not answered"
-                raise self.asked.refused(item.start, reason, "Let it choose rows: SELECT * FROM t WHERE condition.")
-            if item.node.kind == "name":
-                name = item.node.value[1]
-                if folded(name) in scope.units and not scope.known(name) and item.alias in (None, name):
-                    continue  # whoever may be counted or joined by: no column
-                names[item.alias or name] = scope.meaning(item.node)
-                continue
-            if item.alias is None:
-                raise self.asked.refused(
-                    item.start, "an expression in brackets needs a name", "Write AS name after it."
-                )
-            names[item.alias] = Derived(item.node, scope)
-        where = scope.where if query.where is None else combined(And, [scope.where, condition(scope, query.where)])
-        if scope.absent:
-            raise self.asked.refused(start, "a LEFT JOIN is not answered in a question in brackets", JOINS)
-        return Scope(self.asked, scope.tables, scope.domain, {alias: names}, where)
-
-    def join(self, source: From) -> Scope:
-        """Tables joined by the person: each row is one person's, with what other tables say about them."""
-        assert source.joined is not None
-        if not self.asked.several:
-            raise self.asked.refused(source.start, "a join is not answered", self.asked.one_table)
-        tables = self.tables(source)
-        names = [each.name for each in tables]
-        if len(set(names)) < len(names):
-            reason = "a join of a table with itself puts rows of two persons into one: no noise hides a person then"
-            self.asked_refused(source, reason)
-        if sum(each.rows > 1 for each in tables) > 1:
-            reason = "these tables both have several rows of a person: their join multiplies them"
-            raise self.asked.refused(source.start, reason, "Join one of them with a table of one row per person.")
-        outermost, self.view = self.view is None, self.view or self.columns(tables)
-        left, right = (self.scope(each) for each in source.joined)
-        both = dict(left.names)
-        for alias, meanings in right.names.items():
-            if alias in both:
-                reason = f"two tables are called {shown(alias)}"
-                raise self.asked.refused(source.start, reason, "Name one of them AS x.")
-            both[alias] = meanings
-        rows = combined(And, [left.where, right.where])
-        made = Scope(self.asked, (*left.tables, *right.tables), self.view[0], both, rows)
-        rest = self.check_by_person(source, left, right)
-        made = replace(made, absent=left.absent | right.absent | self.absent(source, left, right, bool(rest)))
-        if rest:
-            made = replace(made, where=combined(And, [rows, *(condition(made, each) for each in rest)]))
-        self.view = None if outermost else self.view
-        return made
-
-    def columns(self, tables: Sequence[Known]) -> tuple[Domain, Mapping[tuple[str, str], str]]:
-        """The columns of joined tables, as a view has them: the table with several rows of a person first, the others
-        as they are declared; and what each is called there."""
-        having = Counter(column for each in tables for column in each.domain.names)
-        called = {
-            (each.name, column): f"{each.name}.{column}" if having[column] > 1 else column
-            for each in tables
-            for column in each.domain.names
-        }
-        ordered = sorted(tables, key=lambda each: (each.rows == 1, self.asked.tables.index(each)))
-        columns = {called[each.name, name]: column for each in ordered for name, column in each.domain.items()}
-        return Domain(columns), called
-
-    def absent(self, source: From, left: Scope, right: Scope, conditions: bool) -> frozenset[str]:
-        """The names of the table in which a LEFT or RIGHT JOIN may find nothing; none if it has a row of everybody."""
-        if source.kind not in ("left", "right"):
-            return frozenset()
-        kept, other = (left, right) if source.kind == "left" else (right, left)
-        whole = other.where == EVERYTHING and not conditions
-        if whole and all(each.everybody for each in other.tables):
-            return frozenset()
-        if not (whole and len(other.tables) == 1 and all(each.everybody for each in kept.tables)):
-            reason = "this LEFT JOIN has rows in which a whole table is missing"
-            self.asked_refused(source, reason)
-        return frozenset(other.names)
-
-    def check_by_person(self, source: From, left: Scope, right: Scope) -> list[Node]:
-        """Refuse a join that is not by the columns that name persons; the other conditions of ON."""
-        reason = "tables are joined by the person only: otherwise rows of several persons meet in one"
-        units, aliases = left.units | right.units, {folded(each) for scope in (left, right) for each in scope.names}
-        if source.kind == "natural":
-            alike = {folded(each) for each in column_names(left)} & {folded(each) for each in column_names(right)}
-            if alike or len(units) > 1 or not units:
-                self.asked_refused(
-                    source, f"a NATURAL JOIN would also compare {', '.join(sorted(alike))}" if alike else reason
-                )
-            return []
-        if source.on is None:
-            if len(source.using) != 1 or folded(source.using[0]) not in units:
-                self.asked_refused(source, reason)
-            return []
-        parts = source.on.parts if source.on.kind == "and" else (source.on,)
-        rest = [each for each in parts if not same_person(each, units, aliases)]
-        if len(rest) == len(parts):
-            self.asked_refused(source, reason)
-        return rest
-
-    def asked_refused(self, source: From, reason: str) -> NoReturn:
-        raise self.asked.refused(source.start, reason, JOINS)
-
-    # The whole question.
 
     def whole(self, query: SelectQuery) -> Statement:
         """The statement of a question that may have several SELECTs, or several groupings."""
@@ -339,10 +103,16 @@ class _Binder:
         plain = replace(query, sets=(), below=(), order=(), limit=None, offset=0)
         if not query.sets:
             return [plain]
+        said = (node for item in query.items for node in item.node.walk())
+        if query.qualify is not None or any(node.kind == "over" for node in said):
+            reason = "a window would be over all groupings at once, which is not answered"
+            raise self.asked.refused(query.start, reason, "Ask for one grouping at a time.")
         scope = self.scope(joined_by_where(self.asked, query).source)
         aliases = {folded(item.alias): item.node for item in query.items if item.alias is not None}
         scope = replace(scope, aliases=aliases)
         every = {id(node): signature(scope, self.keyed(scope, query, node)[0]) for node in query.group or ()}
+        if len({*every.values()}) < len(every):
+            raise self.asked.refused(query.start, "the same is grouped by twice", "Name it once.")
         found = list[SelectQuery]()
         for chosen in query.sets:
             here = {every[id(node)] for node in chosen}
@@ -356,8 +126,9 @@ class _Binder:
                     return Node("number", node.start, (), Fraction(mark in gone))
                 if node.kind == "call" and node.value[0] in AGGREGATES:
                     return node
-                if signature(scope, node) in gone:
-                    return Node("null", node.start)
+                mark = signature(scope, node)
+                if mark in here | gone:
+                    return node if mark in here else Node("null", node.start)
                 return replace(node, parts=tuple(map(change, node.parts)))
 
             items = tuple(
@@ -408,67 +179,6 @@ class _Binder:
             self.check_absent(scope, query, found)
         return found
 
-    def matched(self, query: SelectQuery) -> SelectQuery:
-        """WHERE EXISTS (SELECT ... of the same person), or WHERE person IN (SELECT person ...), as a join.
-
-        The other table has one row of a person: then it is the join. Or it has several, and persons are counted, who
-        have one row in the tables that are asked about: then each of them counts once.
-        """
-        parts = list(
-            query.where.parts if query.where and query.where.kind == "and" else [query.where or Node("and", 0)]
-        )
-        found = [each for each in parts if each.kind in ("exists", "among")]
-        without = next(
-            (each for each in parts if each.kind == "not" and each.parts[0].kind in ("exists", "among")), None
-        )
-        if without is not None and self.asked.several:
-            raise self.asked.refused(without.start, *_WITHOUT)
-        if not found or not self.asked.several:
-            return query
-        for place, node in enumerate(found):
-            known, inner = self.other_table(query, node)
-            rows = SelectQuery(
-                inner.start, (Item(_name(known.unit or ""), None, inner.start),), inner.source, inner.where
-            )
-            there = From(inner.start, query=rows, alias=f"matched {place}")
-            source = From(node.start, joined=(query.source, there), using=(known.unit or "",))
-            if known.rows > 1:
-                query = counting_persons(self.asked, query, node, known, self.tables(query.source))
-            query = replace(query, source=source)
-        rest = tuple(each for each in parts if each not in found)
-        return replace(query, where=Node("and", rest[0].start, rest) if rest else None)
-
-    def other_table(self, query: SelectQuery, node: Node) -> tuple[Known, SelectQuery]:
-        """The table that a subquery after WHERE looks for a person in, and the rows of it that are looked for."""
-        inner: SelectQuery = node.value if node.kind == "exists" else node.value[1]
-        plain = inner.group is None and inner.having is None and inner.limit is None and not inner.below
-        tables = self.tables(inner.source) if plain and inner.source.joined is None else []
-        mine = {folded(each.unit) for each in self.tables(query.source) if each.unit is not None}
-        if len(tables) != 1 or tables[0].unit is None or not mine:
-            raise self.asked.refused(node.start, *SUBQUERY)
-        conditions = list(inner.where.parts if inner.where and inner.where.kind == "and" else [inner.where])
-        if node.kind == "exists":
-            called = {folded(each.alias or each.name or "") for each in (*_leaves(query.source), inner.source)}
-            units = mine | {folded(tables[0].unit)}
-            same = [each for each in conditions if each is not None and same_person(each, units, called)]
-            fits = len(same) == 1
-        else:
-            same, (target, item) = [], (node.parts[0], inner.items[0].node)
-            names = [each.value[1] if each.kind == "name" else "" for each in (target, item)]
-            fits = len(inner.items) == 1 and folded(names[0]) in mine and folded(names[1]) == folded(tables[0].unit)
-            if node.value[0] and fits:
-                raise self.asked.refused(node.start, *_WITHOUT)
-        if not fits:
-            raise self.asked.refused(node.start, *SUBQUERY)
-        rest = tuple(each for each in conditions if each is not None and each not in same)
-        return tables[0], replace(inner, where=Node("and", rest[0].start, rest) if rest else None)
-
-    def refuse_distinct(self, query: SelectQuery) -> None:
-        if query.distinct is not None:
-            reason = "SELECT DISTINCT is not answered: rows are not shown"
-            hint = "Count instead, for example SELECT a, COUNT(*) FROM t GROUP BY a."
-            raise self.asked.refused(query.distinct, reason, hint)
-
     def check_absent(self, scope: Scope, query: SelectQuery, found: Statement) -> None:
         """Of a LEFT JOIN only that is answered which is the same without the rows in which a table is missing."""
         hidden = {str(each) for alias in scope.absent for each in scope.names[alias].values()}
@@ -500,19 +210,19 @@ class _Binder:
             return None
         if query.group is not None or query.distinct is not None:
             return query
-        plain = all(item.node.kind != "star" and _calls(item.node) for item in query.items)
+        plain = all(item.node.kind != "star" and calls(item.node) for item in query.items)
         return query if plain else None
 
     def outer(self, query: SelectQuery, inner: SelectQuery) -> Statement:
         """A question about the answer of another: it chooses columns and rows of it, after the noise."""
         made = self.statement(inner)
-        if any(not key.labels for key in made.keys) and any(_calls(item.node) for item in query.items):
-            raise self.asked.refused(query.start, *_UNSHOWN)
-        changes = (query.where, query.order, query.limit is not None, any(_calls(item.node) for item in query.items))
+        if any(not key.labels for key in made.keys) and any(calls(item.node) for item in query.items):
+            raise self.asked.refused(query.start, *UNSHOWN)
+        changes = (query.where, query.order, query.limit is not None, any(calls(item.node) for item in query.items))
         if (made.limit is not None or made.offset) and any(changes):
             reason = "LIMIT in a question in brackets is answered if the outer one only shows its columns"
             raise self.asked.refused(inner.start, reason, "Put it at the end of the outer question.")
-        return _Outer(self.asked, made, query.source).statement(query)
+        return Outer(self.asked, made, query.source).statement(query)
 
     def keys(self, scope: Scope, query: SelectQuery, where: Predicate) -> tuple[tuple[GroupedBy, ...], list[Any]]:
         """What is grouped by, and how it is recognised in the select list."""
@@ -547,86 +257,6 @@ class _Binder:
         return node, named(scope, Item(node, None, node.start))
 
 
-def _name(name: str) -> Node:
-    return Node("name", 0, (), (None, name))
-
-
-_WITHOUT = (
-    "persons without a row in a table are not counted by themselves",
-    "Count all of them, and those who have one: the difference is the answer.",
-)
-
-
-def counting_persons(
-    asked: Source, query: SelectQuery, node: Node, known: Known, tables: Sequence[Known]
-) -> SelectQuery:
-    """The question with COUNT(DISTINCT person) for COUNT(*): each person counts once, however many rows match."""
-    if any(each.rows > 1 for each in tables):
-        reason = "both tables have several rows of a person: their join multiplies them"
-        raise asked.refused(node.start, reason, "Look for persons in a table of one row per person.")
-    units = {folded(each.unit) for each in tables if each.unit is not None}
-
-    def change(part: Node) -> Node:
-        if part.kind != "call" or part.value[0] not in AGGREGATES:
-            return replace(part, parts=tuple(map(change, part.parts)))
-        target = part.parts[0] if len(part.parts) == 1 else None
-        person = target is not None and target.kind == "name" and folded(target.value[1]) in units
-        if part.value[0] != "COUNT" or target is None or not (target.kind in ("star", "number") or person):
-            reason = f"of persons who have rows in {shown(known.name)} only the number is answered: COUNT(*)"
-            raise asked.refused(part.start, reason, "Or ask about the joined rows: FROM a JOIN b USING (person).")
-        return replace(part, parts=(_name(known.unit or ""),), value=("COUNT", True))
-
-    items = tuple(replace(item, node=change(item.node), alias=item.alias or written(item.node)) for item in query.items)
-    having, qualify = (None if each is None else change(each) for each in (query.having, query.qualify))
-    order = tuple(replace(by, node=change(by.node)) for by in query.order)
-    return replace(query, items=items, having=having, qualify=qualify, order=order)
-
-
-def column_names(scope: Scope) -> list[str]:
-    return [name for meanings in scope.names.values() for name in meanings]
-
-
-def same_person(node: Node, units: set[str], aliases: set[str]) -> bool:
-    """Whether a condition says that two rows are of one person: a.person = b.person."""
-    if node.kind != "=" or any(part.kind != "name" or part.value[0] is None for part in node.parts):
-        return False
-    (one, left), (other, right) = ((folded(part.value[0]), folded(part.value[1])) for part in node.parts)
-    return one != other and {one, other} <= aliases and {left, right} <= units
-
-
-def joined_by_where(asked: Source, query: SelectQuery) -> SelectQuery:
-    """FROM a, b WHERE a.person = b.person as a JOIN b ON a.person = b.person."""
-    conditions = [] if query.where is None else list(query.where.parts if query.where.kind == "and" else (query.where,))
-    units = {folded(each.unit) for each in asked.tables if each.unit is not None}
-
-    def change(source: From) -> From:
-        if source.joined is None:
-            return source
-        left, right = (change(each) for each in source.joined)
-        source = replace(source, joined=(left, right))
-        if source.kind != "comma":
-            return source
-        called = {folded(each.alias or each.name or "") for each in (*_leaves(left), *_leaves(right))}
-        mine = next((each for each in conditions if same_person(each, units, called)), None)
-        if mine is None:
-            reason = "tables are joined by the person only: otherwise rows of several persons meet in one"
-            raise asked.refused(source.start, reason, JOINS)
-        conditions.remove(mine)
-        return replace(source, on=mine, kind="inner")
-
-    source = change(query.source)
-    if source is query.source:
-        return query
-    where = None if not conditions else conditions[0]
-    if len(conditions) > 1:
-        where = Node("and", conditions[0].start, tuple(conditions))
-    return replace(query, source=source, where=where)
-
-
-def _leaves(source: From) -> list[From]:
-    return [source] if source.joined is None else [leaf for each in source.joined for leaf in _leaves(each)]
-
-
 def _of_absent(scope: Scope, hidden: set[str], call: Node) -> bool:
     """Whether an aggregate looks at nothing but one column of a table that may be missing, or its person."""
     if len(call.parts) != 1 or call.parts[0].kind != "name":
@@ -637,347 +267,7 @@ def _of_absent(scope: Scope, hidden: set[str], call: Node) -> bool:
     return scope.meaning(call.parts[0]) in hidden
 
 
-def of_each_person(scope: Scope, query: SelectQuery, inner: SelectQuery) -> SelectQuery:
-    """A question about a question that makes a group of each person, as one about the rows: the sum of all persons'
-    counts is the count, their average is that over the number of persons."""
-    asked, person = scope.asked, sorted(scope.units)[0]
-    own = {folded(item.alias or written(item.node)): item.node for item in inner.items}
-    persons = Node("call", inner.start, (Node("name", inner.start, (), (None, person)),), ("COUNT", True))
-    hint = f"Answered are COUNT(*), SUM(n) and AVG(n) of it, where n is COUNT(*) or a SUM; or COUNT(DISTINCT {person})."
-    rest = (
-        inner.having,
-        inner.qualify,
-        inner.limit,
-        inner.offset,
-        query.where,
-        query.group,
-        query.having,
-        query.qualify,
-    )
-    if any(rest) or any(item.node.kind == "star" for item in query.items):
-        start = next((each.start for each in (inner.having, query.where) if each is not None), inner.start)
-        raise asked.refused(start, "a number of each single person is not shown, compared or grouped by", hint)
-
-    def whole(node: Node) -> Node:
-        """The sum of a number of each person over all persons."""
-        found = own.get(folded(node.value[1])) if node.kind == "name" else None
-        plain = found is not None and found.kind == "call" and not found.value[1] and len(found.parts) == 1
-        if not plain or found is None or found.value[0] not in ("COUNT", "SUM"):
-            scope.refuse(node, "this number of each single person is not answered", hint)
-        if found.value[0] == "SUM" and summed(scope, found.parts[0]).known(scope.domain) != EVERYTHING:
-            scope.refuse(node, "a sum of values that may be missing is nothing for some persons", hint)
-        return found
-
-    def change(node: Node) -> Node:
-        if node.kind == "call" and node.value == ("COUNT", False) and node.parts[0].kind == "star":
-            return persons
-        if node.kind == "call" and node.value == ("COUNT", False) and folded(written(node.parts[0])) == person:
-            return persons
-        if node.kind == "call" and node.value[0] == "SUM":
-            return whole(node.parts[0])
-        if node.kind == "call" and node.value[0] in ("AVG", "MEAN"):
-            return Node("/", node.start, (whole(node.parts[0]), persons))
-        if node.kind == "name" or (node.kind == "call" and node.value[0] in AGGREGATES):
-            scope.refuse(node, "this number of each single person is not answered", hint)
-        return replace(node, parts=tuple(map(change, node.parts)))
-
-    items = tuple(replace(item, node=change(item.node), alias=item.alias or written(item.node)) for item in query.items)
-    return replace(query, items=items, source=inner.source, where=inner.where, named={})
-
-
-def ordinal(asked: Source, items: Sequence[Item], node: Node) -> Item:
-    place = node.value
-    if place.denominator != 1 or not 1 <= place <= len(items):
-        hint = f"Places in the select list are 1 to {len(items)}."
-        raise asked.refused(node.start, f"there is no place {place} in the select list", hint)
-    return items[int(place) - 1]
-
-
-def named(scope: Scope, item: Item) -> str:
-    """What a column of the answer is called: its new name, its own name, or as it is written."""
-    if item.alias is not None:
-        return item.alias
-    found = scope.column(item.node) if item.node.kind == "name" and not aggregated(scope, item.node) else None
-    if found is not None:
-        return found[0]
-    return written(item.node)
-
-
-def written(node: Node) -> str:
-    """An expression as text: a name for a column of an answer."""
-    match node.kind:
-        case "name":
-            return ".".join(part for part in node.value if part)
-        case "number":
-            return str(label(node.value))
-        case "text" | "date":
-            return f"'{node.value}'"
-        case "null" | "boolean":
-            return "NULL" if node.kind == "null" else str(node.value).upper()
-        case "star":
-            return "*"
-        case "call":
-            inside = ", ".join(map(written, node.parts))
-            return f"{node.value[0]}({'DISTINCT ' if node.value[1] else ''}{inside})"
-        case "filter":
-            return f"{written(node.parts[0])} FILTER ({written(node.parts[1])})"
-        case "within":
-            return f"{written(node.parts[0])} OF {written(node.parts[1])}"
-        case "minus":
-            return f"-{written(node.parts[0])}"
-        case "case":
-            return "CASE"
-        case "cast":
-            return written(node.parts[0])
-        case "and" | "or":
-            return f" {node.kind.upper()} ".join(map(written, node.parts))
-        case "select":
-            return "(SELECT)"
-        case "over":
-            return f"{written(node.parts[0])} OVER ()"
-        case "between" | "in" | "like" | "is" | "not" | "interval":
-            return f"{node.kind} {' '.join(map(written, node.parts))}"
-    return f"{written(node.parts[0])} {node.kind} {written(node.parts[1])}"
-
-
-def _calls(node: Node) -> bool:
-    if node.kind == "over":
-        return False
-    return (node.kind == "call" and node.value[0] in AGGREGATES) or any(map(_calls, node.parts))
-
-
-def aggregated(scope: Scope, node: Node) -> bool:
-    """Whether there is an aggregate in an expression."""
-    inner, meant = (scope, node) if node.kind != "name" else _followed(scope, node)
-    if meant.kind == "over" or (meant.kind == "call" and meant.value[0] in AGGREGATES):
-        return True
-    return any(aggregated(inner, part) for part in meant.parts)
-
-
-def _followed(scope: Scope, node: Node) -> tuple[Scope, Node]:
-    name = node.value[1]
-    if not scope.known(name) and folded(name) not in scope.aliases:
-        return scope, node  # a column that names persons, or refused where it is used
-    return scope.through(node)
-
-
-def signature(scope: Scope, node: Node) -> Any:
-    """What makes two expressions the same, however they are written."""
-    if node.kind != "name":
-        return node.kind, node.value, tuple(signature(scope, part) for part in node.parts)
-    inner, meant = _followed(scope, node)
-    if meant.kind != "name":
-        return signature(inner, meant)
-    if not inner.known(meant.value[1]):
-        return "name", folded(meant.value[1])
-    return "column", inner.meaning(meant)
-
-
-class _Sentences:
-    """Expressions of estimates: what the select list, HAVING and ORDER BY are made of."""
-
-    scope: Scope
-    keys: tuple[GroupedBy, ...]
-
-    def named(self, node: Node) -> Expression | None:
-        """What an expression is by itself, if it is known: a key, an aggregate, a name."""
-        raise NotImplementedError
-
-    def expression(self, node: Node) -> Expression:
-        found = self.named(node)
-        if found is not None:
-            return found
-        match node.kind:
-            case "number":
-                return Exactly(label(node.value) if node.value.denominator == 1 else node.value)
-            case "text" | "boolean" | "null":
-                return Exactly(node.value)
-            case "+" | "-" | "*" | "/" | "//" | "%":
-                return self.arithmetic(node)
-            case "minus":
-                return Arithmetic("-", Exactly(0), self.expression(node.parts[0]))
-            case "cast" if node.value in NUMERIC:
-                inner = self.expression(node.parts[0])
-                return Rising(_round_even, inner) if node.value in WHOLE else inner
-            case "call":
-                return self.call(node)
-            case "case":
-                return self.case(node)
-            case "over":
-                return self.window(node)
-        maker = _CONDITIONS.get(node.kind)
-        if maker is None:
-            self.scope.refuse(node, "this is not answered here", SHAPES)
-        joins = node.kind in ("and", "or", "not")
-        parts = tuple(self.truth(part) if joins else self.expression(part) for part in node.parts)
-        scope = self.scope
-        return Made(lambda *values: maker(scope, node, *values), parts, truth=True, sign=node.kind)
-
-    def arithmetic(self, node: Node) -> Expression:
-        left, right = (self.expression(part) for part in (node.parts[0], _divisor(node)))
-        if node.kind == "/":
-            factor, top = _scaled(left)
-            if isinstance(top, Total) and isinstance(right, Total) and right.question.counting:
-                return self.ratio(left, top.question, factor, right)
-        return Arithmetic(node.kind, left, right)
-
-    def ratio(self, left: Expression, part: Question, factor: Fraction, below: Total) -> Expression:
-        """A part of the rows, or of the persons, over the whole is between 0 and 1."""
-        inside = {*_conjuncts(part.where)} >= {*_conjuncts(below.question.where)}
-        # Rows are no part of the persons whose rows they are.
-        fewer = part.counting and (isinstance(part, Persons) or not isinstance(below.question, Persons))
-        whole = part.grouped or not below.question.grouped
-        return Arithmetic("/", left, below, factor if inside and fewer and whole else None)
-
-    def window(self, node: Node) -> Expression:
-        """A function over the groups, after the noise."""
-        scope, (many, ways, frame), call = self.scope, node.value, node.parts[0]
-        if call.kind != "call" or call.value[1]:
-            scope.refuse(node, "this window is not answered", _WINDOWS)
-        name = {"MEAN": "AVG"}.get(call.value[0], call.value[0])
-        parted = tuple(self.expression(part) for part in node.parts[1 : 1 + many])
-        nodes = zip(node.parts[1 + many :], ways, strict=True)
-        order = tuple((self.expression(each), down, bool(first)) for each, (down, first) in nodes)
-        noisy = any(part.aggregate for each, _, _ in order for part in each.walk())
-        if any(part.aggregate for each in parted for part in each.walk()):
-            scope.refuse(node, "groups are parted by what they are grouped by", _WINDOWS)
-        if name in ("RANK", "DENSE_RANK", "ROW_NUMBER"):
-            if call.parts or not order:
-                scope.refuse(node, f"{name}() stands before OVER (ORDER BY ...)", _WINDOWS)
-            return Over(name, Exactly(0), parted, order)
-        if name not in ("SUM", "AVG", "MIN", "MAX", "COUNT", "LAG", "LEAD") or not 1 <= len(call.parts) <= 2:
-            scope.refuse(node, f"{name} is not answered as a window", _WINDOWS)
-        if frame is not None and name not in ("SUM", "AVG", "MIN", "MAX"):
-            scope.refuse(node, f"a frame is answered for SUM, AVG, MIN and MAX, not for {name}", _WINDOWS)
-        if noisy or (name in ("LAG", "LEAD") and not order):
-            scope.refuse(node, "this window is ordered by what groups are grouped by, which has no noise", _WINDOWS)
-        away = call.parts[1] if len(call.parts) == 2 else Node("number", node.start, (), Fraction(1))
-        if (
-            away.kind != "number"
-            or away.value.denominator != 1
-            or (len(call.parts) == 2 and name not in ("LAG", "LEAD"))
-        ):
-            scope.refuse(node, f"{name} is not read like this", _WINDOWS)
-        inner = Exactly(1) if call.parts[0].kind == "star" else self.expression(call.parts[0])
-        return Over(name, inner, parted, order, int(away.value), frame)
-
-    def call(self, node: Node) -> Expression:
-        name, distinct = node.value
-        scope, parts = self.scope, tuple(self.expression(part) for part in node.parts)
-        if distinct or name not in (*CALLS, *_GROWING):
-            scope.refuse(node, f"{name} is not answered here", SHAPES)
-        if name in CALLS and not any(each.aggregate for part in parts for each in part.walk()):
-            return self.of_keys(node, parts)
-        if name == "ROUND" and len(parts) in (1, 2):
-            digits = _digits(node.parts[1]) if len(parts) == 2 else Fraction(0)
-            if digits.denominator != 1 or abs(digits) > 15:
-                scope.refuse(node, "ROUND needs a number of digits", "For example ROUND(AVG(x), 1).")
-            return Rising(lambda value: _rounded(value, int(digits)), parts[0])
-        if name in _GROWING and len(parts) == 1:
-            return Rising(_GROWING[name], parts[0])
-        if name == "ABS" and len(parts) == 1:
-            return Rising(abs, parts[0], turns=True)
-        if name in ("POWER", "POW") and len(parts) == 2:
-            power = node.parts[1].value if node.parts[1].kind == "number" else Fraction(0)
-            if power.denominator != 1 or not 1 <= power <= _HIGHEST:
-                scope.refuse(node, f"a power is a whole number from 1 to {_HIGHEST}", "For example POWER(AVG(x), 2).")
-            return Rising(lambda value: _power(value, int(power)), parts[0], turns=True)
-        if name in _AFTER:  # the value is one of these
-            least, most, results = {"IF": (3, 3, parts[1:]), "NULLIF": (2, 2, parts[:1])}.get(name, (1, 8, parts))
-            if not least <= len(parts) <= most:
-                scope.refuse(node, f"{name} is not read like this", SHAPES)
-            return Made(_AFTER[name], parts, results)
-        scope.refuse(node, f"{name} is not answered here", SHAPES)
-
-    def of_keys(self, node: Node, parts: tuple[Expression, ...]) -> Expression:
-        """A function of what groups are grouped by, as it is of a row: for all of their labels, before any charge."""
-        names = tuple(Node("name", part.start, (), (None, f"part {place}")) for place, part in enumerate(node.parts))
-        called: dict[str, Meaning] = {name.value[1]: name.value[1] for name in names}
-        known = Scope(self.scope.asked, (), Domain(dict.fromkeys(called, Text())), {"": called})
-        run = compiled(known, replace(node, parts=names))
-
-        def function(*given: Any) -> Any:
-            numbers = (Fraction(str(one)) if type(one) in (int, float) else one for one in given)
-            return label(run(dict(zip(called, numbers, strict=True))))
-
-        places, values = self.labelled(node, parts)
-        made = {each: function(*given) for each, given in values.items()}
-        return OfKeys(places, made, signature(self.scope, node))
-
-    def labelled(self, node: Node, parts: Sequence[Expression]) -> tuple[tuple[int, ...], dict[Any, tuple[Any, ...]]]:
-        """The places of the keys that expressions look at, and the values of these for all labels of the keys."""
-        places = sorted({at for part in parts for each in part.walk() for at in getattr(each, "places", ())})
-        labels = [self.keys[place].labels for place in places]
-        if not all(labels) or math.prod(map(len, labels)) > MAX_TABLE:
-            self.scope.refuse(node, "this function of what is grouped by has too many values", SHAPES)
-        found = dict[Any, tuple[Any, ...]]()
-        for each in itertools.product(*labels):
-            every = (each[places.index(at)] if at in places else None for at in range(len(self.keys)))
-            group: Any = Labelled(tuple(every))
-            found[each] = tuple(part.of(group).value for part in parts)
-        return tuple(places), found
-
-    def case(self, node: Node) -> Expression:
-        pairs, otherwise = cases(node)
-        conditions = [self.truth(each) for each, _ in pairs]
-        results = [self.expression(each) for each in (*(value for _, value in pairs), otherwise)]
-        many = len(conditions)
-
-        def choose(*values: Any) -> Any:
-            place = next((at for at in range(many) if values[at] is True), many)
-            return values[many + place]
-
-        return Made(choose, (*conditions, *results), tuple(results))
-
-    def truth(self, node: Node) -> Expression:
-        """A condition on what was released."""
-        found = self.expression(node)
-        if not (isinstance(found, Made) and found.truth) and node.kind != "boolean":
-            self.scope.refuse(node, "a condition is expected here", "For example HAVING COUNT(*) > 100.")
-        return found
-
-    # The statement.
-
-    def sorted_by(self, query: SelectQuery, outputs: Sequence[OutputColumn]) -> tuple[Sorting, ...]:
-        return tuple(self.sorting(query, outputs, each) for each in query.order)
-
-    def sorting(self, query: SelectQuery, outputs: Sequence[OutputColumn], by: Ordering) -> Sorting:
-        expression = None
-        if by.node.kind == "number":
-            item = ordinal(self.scope.asked, query.items, by.node)
-            expression = outputs[query.items.index(item)].expression
-        elif by.node.kind == "name" and by.node.value[0] is None:
-            called = {folded(item.alias): at for at, item in enumerate(query.items) if item.alias is not None}
-            if folded(by.node.value[1]) in called:
-                expression = outputs[called[folded(by.node.value[1])]].expression
-        expression = expression or self.expression(by.node)
-        return Sorting(expression, by.descending, bool(by.nulls_first))
-
-
-def _divisor(node: Node) -> Node:
-    """What an expression ends with; of x / NULLIF(y, 0) it is y: over 0 there is no answer in any case."""
-    last = node.parts[1]
-    nothing = Node("number", 0, (), Fraction(0))
-    if node.kind != "/" or last.kind != "call" or last.value[0] != "NULLIF" or len(last.parts) != 2:
-        return last
-    return last.parts[0] if replace(last.parts[1], start=0) == nothing else last
-
-
-def _conjuncts(where: Predicate) -> tuple[Predicate, ...]:
-    return where.inner if type(where) is And else (where,)
-
-
-def _scaled(expression: Expression) -> tuple[Fraction, Expression]:
-    """A literal factor, and what it multiplies."""
-    if isinstance(expression, Arithmetic) and expression.sign == "*":
-        for one, other in ((expression.left, expression.right), (expression.right, expression.left)):
-            if isinstance(one, Exactly) and isinstance(one.value, (int, Fraction)):
-                factor, inner = _scaled(other)
-                return factor * one.value, inner
-    return Fraction(1), expression
-
-
-class _Outputs(_Sentences):
+class _Outputs(Sentences):
     """The select list of a question about rows: keys, aggregates, and what is made of them."""
 
     def __init__(
@@ -1010,7 +300,7 @@ class _Outputs(_Sentences):
         )
         windows = next((each for item in query.items for each in item.node.walk() if each.kind == "over"), None)
         if windows is not None and any(map(self.unlisted, self.keys)):
-            self.scope.refuse(windows, *_UNSHOWN)
+            self.scope.refuse(windows, *UNSHOWN)
         return shared(made)
 
     def output(self, item: Item) -> OutputColumn:
@@ -1039,7 +329,7 @@ class _Outputs(_Sentences):
     def scalar(self, node: Node) -> Expression:
         """A question in brackets that has one number, about the same tables: it is released with the others."""
         scope, query = self.scope, cast("SelectQuery", node.value)
-        if query.group is not None or len(query.items) != 1 or not any(_calls(item.node) for item in query.items):
+        if query.group is not None or len(query.items) != 1 or not any(calls(item.node) for item in query.items):
             scope.refuse(node, "a question in brackets has one number here", "For example (SELECT COUNT(*) FROM t).")
         made = self.binder.statement(query)
         if made.tables != tuple(each.name for each in scope.tables):
@@ -1052,8 +342,8 @@ class _Outputs(_Sentences):
         """A sum over the number of its rows is an average."""
         rows = part.grouped == below.question.grouped and not isinstance(below.question, Persons)
         if part.counting or part.where != below.question.where or not rows:
-            return _Sentences.ratio(self, left, part, factor, below)
-        mean = MeanOf(self.moments(_summand(part), part.where))
+            return Sentences.ratio(self, left, part, factor, below)
+        mean = MeanOf(self.moments(summand(part), part.where))
         return mean if factor == 1 else Arithmetic("*", Exactly(factor), mean)
 
     def aggregate(self, node: Node) -> Expression | None:
@@ -1116,7 +406,7 @@ class _Outputs(_Sentences):
         if name == "REGR_R2":
             root = Comoment(one, other, self.total(product, rows), "CORR")
             given = (root, Spread(one, False, False), Spread(other, False, False))
-            return Made(_determination, given, (Arithmetic("*", root, root),))
+            return Made(determination, given, (Arithmetic("*", root, root),))
         slope = Arithmetic(
             "/", Comoment(one, other, self.total(product, rows), "COVAR_POP"), Spread(other, False, False)
         )
@@ -1228,6 +518,8 @@ class _Outputs(_Sentences):
             self.scope.refuse(
                 call, reason, "Those that are common enough are shown: SELECT x, COUNT(*) ... GROUP BY x."
             )
+        if key.key in [each.key for each in self.keys]:
+            self.scope.refuse(call, "what is grouped by has one value in each group", "Leave it out.")
         inner = _Outputs(self.scope, self.where, (*self.keys, key), self.signatures, self.binder)
         axis = key_order(inner.keys, self.scope.domain).index(len(self.keys))
         missing = self.scope.domain.column(key.key).missing_code if isinstance(key.key, str) else None
@@ -1293,309 +585,6 @@ class _Outputs(_Sentences):
         return QuantileOf(found[0], probability, where)
 
 
-def key_order(keys: Sequence[GroupedBy], domain: Domain) -> list[int]:
-    """The places of the keys in the order in which queries have them: plain columns as declared, then the others."""
-    names = list(domain.names)
-
-    def rank(place: int) -> tuple[int, str]:
-        key = keys[place].key
-        return (names.index(key), "") if isinstance(key, str) else (len(names), repr(key))
-
-    return sorted(range(len(keys)), key=rank)
-
-
-def unit_of(scope: Scope, node: Node) -> str:
-    """The unit of a column of the answer: the column that is summed or averaged; empty for counts and others."""
-    _, meant = _followed(scope, node) if node.kind == "name" else (scope, node)
-    call = meant.parts[0] if meant.kind in ("filter", "within") else meant
-    target = meant.parts[1] if meant.kind == "within" else call.parts[0] if call.parts else None
-    if call.kind != "call" or call.value[0] in ("COUNT", "COUNT_IF", "COUNTIF", "CORR") or target is None:
-        return ""
-    found = scope.column(target) if target.kind == "name" else None
-    return "" if found is None or call.value[0] not in AGGREGATES else found[0]
-
-
-def shared(statement: Statement) -> Statement:
-    """Sums are read off the centred sums that averages are made of, where both are asked for."""
-    means = {
-        (each.moments.total.where, each.moments.total.grouped, _uncentred(each.moments)): each.moments
-        for each in statement.expressions
-        if isinstance(each, (MeanOf, Spread))
-    }
-    if not means:
-        return statement
-
-    def change(expression: Expression) -> Expression:
-        match expression:
-            case Total(question=question) if not question.counting:
-                moments = means.get((question.where, question.grouped, _summand(question)))
-                return expression if moments is None else SumFromMean(moments)
-            case Arithmetic(sign=sign, left=left, right=right, most=most):
-                return Arithmetic(sign, change(left), change(right), most)
-            case Rising(inner=inner):
-                return replace(expression, inner=change(inner))
-            case Made(given=given, results=results):
-                return replace(expression, given=tuple(map(change, given)), results=tuple(map(change, results)))
-            case Over():
-                ordered = tuple((change(each), down, first) for each, down, first in expression.order)
-                return replace(expression, inner=change(expression.inner), order=ordered)
-        return expression
-
-    outputs = tuple(replace(output, expression=change(output.expression)) for output in statement.outputs)
-    order = tuple(replace(by, expression=change(by.expression)) for by in statement.order)
-    having, qualify = (None if one is None else change(one) for one in (statement.having, statement.qualify))
-    return replace(statement, outputs=outputs, order=order, having=having, qualify=qualify)
-
-
-def _summand(question: Any) -> Value:
-    return Of(question.column) if isinstance(question, Sum) else question.value
-
-
-def _uncentred(moments: Moments) -> Value:
-    value = _summand(moments.total)
-    return value.parts[0] if isinstance(value, Plus) and moments.centre and len(value.parts) == 2 else value
-
-
-class _Outer(_Sentences):
-    """The select list of a question about the answer of another one."""
-
-    def __init__(self, asked: Source, inner: Statement, source: From) -> None:
-        self.inner, self.known = inner, {folded(output.name): output for output in inner.outputs}
-        self.keys, self.by = inner.keys, list[Any]()
-        self.gathering = False  # what is read is of the gathered groups, not of those of the inner question
-        self.alias = folded(source.alias or source.name or "")
-        table = asked.tables[0]
-        self.scope = Scope(asked, (), table.domain, {})
-
-    def named(self, node: Node) -> Expression | None:
-        if self.gathering and self.mark(node) in self.by:
-            return KeyOf(self.by.index(self.mark(node)))
-        if (node.kind == "call" and node.value[0] in AGGREGATES) or node.kind in ("filter", "within"):
-            before = self.gathering, self.keys
-            self.gathering, self.keys = False, self.inner.keys
-            made = self.gathered(node)
-            self.gathering, self.keys = before
-            return made
-        if node.kind == "select":
-            self.scope.refuse(node, *SUBQUERY)
-        if node.kind != "name":
-            return None
-        qualifier, name = node.value
-        found = self.known.get(folded(name))
-        if found is None or (qualifier is not None and folded(qualifier) != self.alias):
-            hint = f"It has {', '.join(shown(output.name) for output in self.inner.outputs)}."
-            self.scope.refuse(node, f"the question in brackets has no column {shown(name)}", hint)
-        if self.gathering:
-            self.scope.refuse(node, f"{shown(name)} is selected but not grouped by", "Group by it, or aggregate it.")
-        return found.expression
-
-    def mark(self, node: Node) -> Any:
-        """What makes two expressions the same here."""
-        parts = tuple(map(self.mark, node.parts))
-        return node.kind, folded(node.value[1]) if node.kind == "name" else node.value, parts
-
-    def gathered_by(self, query: SelectQuery) -> tuple[Expression, ...]:
-        """What the groups of the inner question are grouped by."""
-        nodes = list(query.group or ()) or [item.node for item in query.items if not _calls(item.node)]
-        aliases = {folded(item.alias): item.node for item in query.items if item.alias is not None}
-        meant = [ordinal(self.scope.asked, query.items, each).node if each.kind == "number" else each for each in nodes]
-        meant = [
-            aliases.get(folded(each.value[1]), each)
-            if each.kind == "name" and folded(each.value[1]) not in self.known
-            else each
-            for each in meant
-        ]
-        found = tuple(self.expression(each) for each in meant)
-        for node, each in zip(nodes, found, strict=True):
-            if any(part.aggregate for part in each.walk()):
-                reason = "groups of another question are grouped by what it is grouped by, not by its numbers"
-                self.scope.refuse(node, reason, "Which group has which number is not known exactly.")
-        self.by, known = [self.mark(each) for each in meant], list[GroupedBy]()
-        for node, each in zip(meant, found, strict=True):
-            labels = dict.fromkeys(value for (value,) in self.labelled(node, [each])[1].values())
-            known.append(GroupedBy(written(node), tuple(labels), written(node)))
-        self.gathering, self.keys = True, tuple(known)
-        return found
-
-    def gathered(self, node: Node) -> Expression:
-        """An aggregate of the groups of the question in brackets."""
-        name = {"MEAN": "AVG"}.get(node.value[0], node.value[0]) if node.kind == "call" else ""
-        if name not in ("SUM", "AVG", "MIN", "MAX", "COUNT") or node.value[1] or len(node.parts) != 1:
-            reason = "of the groups of another question only SUM, AVG, MIN, MAX and COUNT are answered"
-            self.scope.refuse(node, reason, "Ask the inner question alone.")
-        if any(map(_calls, node.parts)):
-            self.scope.refuse(node, "an aggregate inside another is not answered", SHAPES)
-        inner = Exactly(1) if node.parts[0].kind == "star" else self.expression(node.parts[0])
-        counts = (output.expression for output in self.inner.outputs)
-        return Gathered(
-            name, inner, tuple(each for each in counts if isinstance(each, Total) and each.question.counting)
-        )
-
-    def statement(self, query: SelectQuery) -> Statement:
-        if (
-            (query.having is not None and query.group is None)
-            or query.qualify is not None
-            or self.inner.gathers is not None
-        ):
-            raise self.scope.asked.refused(
-                query.start, "this is not answered of the groups of another question", SHAPES
-            )
-        gathers = [_calls(item.node) for item in query.items]
-        if query.group is None and any(gathers) and (not all(gathers) or query.order):
-            reason = "aggregates of the groups of another question stand by themselves"
-            raise self.scope.asked.refused(query.start, reason, "Leave the other columns and ORDER BY out.")
-        windows = [each for item in query.items for each in item.node.walk() if each.kind == "over"]
-        if windows and query.where is not None:
-            self.scope.refuse(windows[0], "a window and a condition on groups do not stand together here", _WINDOWS)
-        chosen, outputs = self.where(query), list[OutputColumn]()
-        by = self.gathered_by(query) if query.group is not None else () if any(gathers) else None
-        self.gathering = by is not None
-        for item in query.items:
-            if item.node.kind == "star":
-                outputs += self.inner.outputs
-                continue
-            expression = self.expression(item.node)
-            same = next((each for each in self.inner.outputs if each.expression is expression), None)
-            name = item.alias or (same.name if same is not None else written(item.node))
-            outputs.append(OutputColumn(name, expression, same.unit if same is not None else ""))
-        conditions = [each for each in (self.inner.qualify, chosen) if each is not None]
-        qualify = None if not conditions else conditions[0]
-        if len(conditions) == 2:
-            both = Node("and", query.start)
-            qualify = Made(
-                lambda *values: _all_of(self.scope, both, *values), tuple(conditions), truth=True, sign="and"
-            )
-        items = tuple(item for item in query.items if item.node.kind != "star")
-        order = (
-            self.sorted_by(replace(query, items=items), outputs)
-            if len(items) == len(query.items)
-            else self.sorted_by(replace(query, items=()), outputs)
-        )
-        limited = query.limit is not None or query.offset
-        limit, offset = (query.limit, query.offset) if limited else (self.inner.limit, self.inner.offset)
-        then = None if query.having is None else self.truth(query.having)
-        kept = self.inner.order if by is None else ()
-        made = replace(self.inner, outputs=tuple(outputs), qualify=qualify, order=order or kept, then=then)
-        return replace(made, limit=limit, offset=offset, gathers=by if by is not None else made.gathers)
-
-    def where(self, query: SelectQuery) -> Expression | None:
-        return None if query.where is None else self.truth(query.where)
-
-
-# Functions and conditions of released values; NULL is None.
-
-
-def _digits(node: Node) -> Fraction:
-    """A literal number of digits; a half if it is none."""
-    if node.kind == "minus":
-        return -_digits(node.parts[0])
-    return cast("Fraction", node.value) if node.kind == "number" else Fraction(1, 2)
-
-
-def _rounded(value: Any, digits: int) -> Any:
-    """Half away from zero."""
-    ten = Fraction(10) ** digits
-    scaled = Fraction(value) * ten
-    found = Fraction(math.floor(abs(scaled) + Fraction(1, 2)) * (1 if scaled >= 0 else -1)) / ten
-    return int(found) if found.denominator == 1 and not isinstance(value, float) else float(found)
-
-
-def _round_even(value: Any) -> int:
-    return round(Fraction(value))
-
-
-def _root(value: Any) -> float:
-    return math.sqrt(max(0.0, float(value)))
-
-
-def _determination(root: Any, one: Any, other: Any) -> Any:
+def determination(root: Any, one: Any, other: Any) -> Any:
     """R^2 of a regression: 1 where there is nothing to explain."""
     return 1.0 if one == 0 and other else None if root is None else root * root
-
-
-def _logarithm(base: float) -> Callable[[Any], Any]:
-    """Of what is not above 0 there is none: SQL refuses, an answer has none."""
-    return lambda value: math.log(float(value)) / math.log(base) if value > 0 else None
-
-
-def _power(value: Any, power: int) -> float:
-    """Infinite beyond the floats: nothing fails after the charge."""
-    try:
-        return float(value) ** power
-    except OverflowError:
-        return math.inf if value > 0 or power % 2 == 0 else -math.inf
-
-
-def _exponential(value: Any) -> float:
-    return math.exp(min(700.0, float(value)))
-
-
-_GROWING: dict[str, Callable[[Any], Any]] = {
-    "FLOOR": math.floor,
-    "CEIL": math.ceil,
-    "CEILING": math.ceil,
-    "TRUNC": math.trunc,
-    "SQRT": _root,
-    "LN": _logarithm(math.e),
-    "LOG2": _logarithm(2),
-    "LOG10": _logarithm(10),
-    "EXP": _exponential,
-    "SIGN": lambda value: (value > 0) - (value < 0),
-}
-_HIGHEST = 16  # power of a released number
-_UNSHOWN = (
-    "of keys that nobody listed only the common ones are shown: nothing is known of all of them together",
-    "Ask for them without it, and for what is the same for all rows by itself.",
-)
-_WINDOWS = "For example SUM(COUNT(*)) OVER (), or RANK() OVER (ORDER BY COUNT(*) DESC)."
-
-_AFTER: dict[str, Callable[..., Any]] = {
-    "COALESCE": lambda *values: next((each for each in values if each is not None), None),
-    "GREATEST": lambda *values: max((each for each in values if each is not None), default=None),
-    "LEAST": lambda *values: min((each for each in values if each is not None), default=None),
-    "NULLIF": lambda one, other: None if one == other else one,
-    "IF": lambda truth, one, other: one if truth is True else other,
-}
-
-
-def _compared(scope: Scope, node: Node, left: Any, right: Any) -> bool | None:
-    if left is None or right is None:
-        return None
-    exact = [Fraction(each) if type(each) in (int, float) else each for each in (left, right)]
-    return compare(scope, node, *exact)
-
-
-def _all_of(scope: Scope, node: Node, *values: Any) -> bool | None:
-    ends = node.kind == "or"
-    return ends if ends in values else None if None in values else not ends
-
-
-def _inside(scope: Scope, node: Node, value: Any, low: Any, high: Any) -> bool | None:
-    truths = [
-        _compared(scope, Node(">=", node.start), value, low),
-        _compared(scope, Node("<=", node.start), value, high),
-    ]
-    found = False if False in truths else None if None in truths else True
-    return None if found is None else found != node.value
-
-
-def _listed(scope: Scope, node: Node, value: Any, *others: Any) -> bool | None:
-    truths = [_compared(scope, Node("=", node.start), value, other) for other in others]
-    found = True if True in truths else None if None in truths else False
-    return None if found is None else found != node.value
-
-
-def _is(scope: Scope, node: Node, value: Any) -> bool:
-    against, what = node.value
-    return (value is {"NULL": None, "TRUE": True, "FALSE": False}[what]) is not bool(against)
-
-
-_CONDITIONS: dict[str, Callable[..., Any]] = {
-    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), _compared),
-    "and": _all_of,
-    "or": _all_of,
-    "not": lambda scope, node, value: None if value is None else not value,
-    "between": _inside,
-    "in": _listed,
-    "is": _is,
-}

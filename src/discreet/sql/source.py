@@ -18,150 +18,32 @@ _SHOWN = 60  # characters of a question that a message quotes
 _SAID = 600  # characters of a reason or a hint
 
 RESERVED = frozenset(
-    [
-        "SELECT",
-        "FROM",
-        "WHERE",
-        "GROUP",
-        "HAVING",
-        "ORDER",
-        "LIMIT",
-        "OFFSET",
-        "AND",
-        "OR",
-        "NOT",
-        "IN",
-        "BETWEEN",
-        "IS",
-        "NULL",
-        "TRUE",
-        "FALSE",
-        "AS",
-        "LIKE",
-        "ILIKE",
-        "CASE",
-        "WHEN",
-        "THEN",
-        "ELSE",
-        "END",
-        "JOIN",
-        "INNER",
-        "ON",
-        "USING",
-        "WITH",
-        "DISTINCT",
-        "ASC",
-        "DESC",
-        "NULLS",
-        "FILTER",
-        "WITHIN",
-        "UNION",
-        "BY",
-    ]
+    (
+        "SELECT FROM WHERE GROUP HAVING ORDER LIMIT OFFSET AND OR NOT IN BETWEEN IS NULL TRUE FALSE AS LIKE ILIKE "
+        "CASE WHEN THEN ELSE END JOIN INNER ON USING WITH DISTINCT ASC DESC NULLS FILTER WITHIN UNION BY"
+    ).split()
 )
 """The words of the language that are no names, unless a column of this name is declared or they are in quotes."""
 
 AGGREGATES = frozenset(
-    [
-        "COUNT",
-        "SUM",
-        "AVG",
-        "MEAN",
-        "MEDIAN",
-        "QUANTILE",
-        "QUANTILE_CONT",
-        "QUANTILE_DISC",
-        "PERCENTILE",
-        "PERCENTILE_CONT",
-        "PERCENTILE_DISC",
-        "VAR",
-        "VARIANCE",
-        "VAR_SAMP",
-        "VAR_POP",
-        "STDDEV",
-        "STDDEV_SAMP",
-        "STDDEV_POP",
-        "STD",
-        "COUNT_IF",
-        "COUNTIF",
-        "CORR",
-        "COVAR_POP",
-        "COVAR_SAMP",
-        "REGR_SLOPE",
-        "REGR_INTERCEPT",
-        "REGR_R2",
-        "REGR_COUNT",
-        "MIN",
-        "MAX",
-    ]
+    (
+        "COUNT SUM AVG MEAN MEDIAN QUANTILE QUANTILE_CONT QUANTILE_DISC PERCENTILE PERCENTILE_CONT PERCENTILE_DISC "
+        "VAR VARIANCE VAR_SAMP VAR_POP STDDEV STDDEV_SAMP STDDEV_POP STD COUNT_IF COUNTIF CORR COVAR_POP COVAR_SAMP "
+        "REGR_SLOPE REGR_INTERCEPT REGR_R2 REGR_COUNT MIN MAX"
+    ).split()
 )
 
 WINDOWS = frozenset(["RANK", "DENSE_RANK", "ROW_NUMBER", "LAG", "LEAD"])
 """Functions that stand before OVER only."""
 
 FUNCTIONS = frozenset(
-    [
-        "FLOOR",
-        "CEIL",
-        "CEILING",
-        "ROUND",
-        "ABS",
-        "POWER",
-        "POW",
-        "SQRT",
-        "MOD",
-        "COALESCE",
-        "NULLIF",
-        "IF",
-        "LEAST",
-        "GREATEST",
-        "LOWER",
-        "UPPER",
-        "WIDTH_BUCKET",
-        "DATE_TRUNC",
-        "DATE_PART",
-        "DATEPART",
-        "EXTRACT",
-        "CAST",
-        "YEAR",
-        "MONTH",
-        "DAY",
-        "DAYOFMONTH",
-        "QUARTER",
-        "WEEK",
-        "WEEKOFYEAR",
-        "DAYOFWEEK",
-        "WEEKDAY",
-        "ISODOW",
-        "DAYOFYEAR",
-        "HOUR",
-        "MINUTE",
-        "MONTHNAME",
-        "DAYNAME",
-        "DATE_DIFF",
-        "STRFTIME",
-        "LAST_DAY",
-        "MAKE_DATE",
-        "TRUNC",
-        "SIGN",
-        "LN",
-        "LOG2",
-        "LOG10",
-        "EXP",
-        "LENGTH",
-        "SUBSTR",
-        "LEFT",
-        "RIGHT",
-        "TRIM",
-        "LTRIM",
-        "RTRIM",
-        "REPLACE",
-        "CONCAT",
-        "STARTS_WITH",
-        "ENDS_WITH",
-        "CONTAINS",
-        "GROUPING",
-    ]
+    (
+        "FLOOR CEIL CEILING ROUND ABS POWER POW SQRT MOD COALESCE NULLIF IF LEAST GREATEST LOWER UPPER WIDTH_BUCKET "
+        "DATE_TRUNC DATE_PART DATEPART EXTRACT CAST YEAR MONTH DAY DAYOFMONTH QUARTER WEEK WEEKOFYEAR DAYOFWEEK "
+        "WEEKDAY ISODOW DAYOFYEAR HOUR MINUTE MONTHNAME DAYNAME DATE_DIFF STRFTIME LAST_DAY MAKE_DATE TRUNC SIGN LN "
+        "LOG2 LOG10 EXP LENGTH SUBSTR LEFT RIGHT TRIM LTRIM RTRIM REPLACE CONCAT STARTS_WITH ENDS_WITH CONTAINS "
+        "GROUPING"
+    ).split()
 )
 
 SAME = {

@@ -44,6 +44,8 @@ def summed(scope: Scope, node: Node) -> Value:
             return _column(scope, node)
         case "minus":
             return _times(Fixed(-1), summed(scope, node.parts[0]))
+        case "-" if any(scope.domain.column(name).calendar for name in columns_of(scope, node)):
+            return _looked_up(scope, node)  # days between two dates
         case "+" | "-":
             left, right = (summed(scope, part) for part in node.parts)
             return _plus(left, right if node.kind == "+" else _times(Fixed(-1), right))

@@ -1,0 +1,344 @@
+"""Expressions of released numbers: what the select list, HAVING and ORDER BY are made of, after the noise."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, cast
+
+from discreet.data import Domain, Text
+from discreet.predicate import And, Predicate
+from discreet.query import Persons, Question
+from discreet.sql.expressions import Arithmetic, Exactly, Expression, Made, Rising, Total
+from discreet.sql.grammar import Node, Ordering, SelectQuery
+from discreet.sql.naming import SHAPES, ordinal, signature
+from discreet.sql.over_groups import Labelled, OfKeys, Over
+from discreet.sql.rows import CALLS, MAX_TABLE, NUMERIC, WHOLE, cases, compare, compiled
+from discreet.sql.scope import Meaning, Scope
+from discreet.sql.source import folded
+from discreet.sql.statement import OutputColumn, Sorting
+from discreet.sql.values import GroupedBy, label
+
+UNSHOWN = (
+    "of keys that nobody listed only the common ones are shown: nothing is known of all of them together",
+    "Ask for them without it, and for what is the same for all rows by itself.",
+)
+
+
+WINDOW_HINT = "For example SUM(COUNT(*)) OVER (), or RANK() OVER (ORDER BY COUNT(*) DESC)."
+
+
+_HIGHEST = 16  # power of a released number
+
+
+class Sentences:
+    """Expressions of estimates: what the select list, HAVING and ORDER BY are made of."""
+
+    scope: Scope
+    keys: tuple[GroupedBy, ...]
+
+    def named(self, node: Node) -> Expression | None:
+        """What an expression is by itself, if it is known: a key, an aggregate, a name."""
+        raise NotImplementedError
+
+    def expression(self, node: Node) -> Expression:
+        found = self.named(node)
+        if found is not None:
+            return found
+        match node.kind:
+            case "number":
+                return Exactly(label(node.value) if node.value.denominator == 1 else node.value)
+            case "text" | "boolean" | "null":
+                return Exactly(node.value)
+            case "+" | "-" | "*" | "/" | "//" | "%":
+                return self.arithmetic(node)
+            case "minus":
+                return Arithmetic("-", Exactly(0), self.expression(node.parts[0]))
+            case "cast" if node.value in NUMERIC:
+                inner = self.expression(node.parts[0])
+                return Rising(_round_even, inner) if node.value in WHOLE else inner
+            case "call":
+                return self.call(node)
+            case "case":
+                return self.case(node)
+            case "over":
+                return self.window(node)
+        maker = _CONDITIONS.get(node.kind)
+        if maker is None:
+            self.scope.refuse(node, "this is not answered here", SHAPES)
+        joins = node.kind in ("and", "or", "not")
+        parts = tuple(self.truth(part) if joins else self.expression(part) for part in node.parts)
+        scope = self.scope
+        return Made(lambda *values: maker(scope, node, *values), parts, truth=True, sign=node.kind)
+
+    def arithmetic(self, node: Node) -> Expression:
+        left, right = (self.expression(part) for part in (node.parts[0], _divisor(node)))
+        if node.kind == "/":
+            factor, top = _scaled(left)
+            if isinstance(top, Total) and isinstance(right, Total) and right.question.counting:
+                return self.ratio(left, top.question, factor, right)
+        return Arithmetic(node.kind, left, right)
+
+    def ratio(self, left: Expression, part: Question, factor: Fraction, below: Total) -> Expression:
+        """A part of the rows, or of the persons, over the whole is between 0 and 1."""
+        inside = {*_conjuncts(part.where)} >= {*_conjuncts(below.question.where)}
+        # Rows are no part of the persons whose rows they are.
+        fewer = part.counting and (isinstance(part, Persons) or not isinstance(below.question, Persons))
+        whole = part.grouped or not below.question.grouped
+        return Arithmetic("/", left, below, factor if inside and fewer and whole else None)
+
+    def window(self, node: Node) -> Expression:
+        """A function over the groups, after the noise."""
+        scope, (many, ways, frame), call = self.scope, node.value, node.parts[0]
+        if call.kind != "call" or call.value[1]:
+            scope.refuse(node, "this window is not answered", WINDOW_HINT)
+        name = {"MEAN": "AVG"}.get(call.value[0], call.value[0])
+        parted = tuple(self.expression(part) for part in node.parts[1 : 1 + many])
+        nodes = zip(node.parts[1 + many :], ways, strict=True)
+        order = tuple((self.expression(each), down, bool(first)) for each, (down, first) in nodes)
+        noisy = any(part.aggregate for each, _, _ in order for part in each.walk())
+        if any(part.aggregate for each in parted for part in each.walk()):
+            scope.refuse(node, "groups are parted by what they are grouped by", WINDOW_HINT)
+        if name in ("RANK", "DENSE_RANK", "ROW_NUMBER"):
+            if call.parts or not order:
+                scope.refuse(node, f"{name}() stands before OVER (ORDER BY ...)", WINDOW_HINT)
+            return Over(name, Exactly(0), parted, order)
+        if name not in ("SUM", "AVG", "MIN", "MAX", "COUNT", "LAG", "LEAD") or not 1 <= len(call.parts) <= 2:
+            scope.refuse(node, f"{name} is not answered as a window", WINDOW_HINT)
+        if frame is not None and name not in ("SUM", "AVG", "MIN", "MAX"):
+            scope.refuse(node, f"a frame is answered for SUM, AVG, MIN and MAX, not for {name}", WINDOW_HINT)
+        if noisy or (name in ("LAG", "LEAD") and not order):
+            scope.refuse(node, "this window is ordered by what groups are grouped by, which has no noise", WINDOW_HINT)
+        away = call.parts[1] if len(call.parts) == 2 else Node("number", node.start, (), Fraction(1))
+        if (
+            away.kind != "number"
+            or away.value.denominator != 1
+            or (len(call.parts) == 2 and name not in ("LAG", "LEAD"))
+        ):
+            scope.refuse(node, f"{name} is not read like this", WINDOW_HINT)
+        inner = Exactly(1) if call.parts[0].kind == "star" else self.expression(call.parts[0])
+        return Over(name, inner, parted, order, int(away.value), frame)
+
+    def call(self, node: Node) -> Expression:
+        name, distinct = node.value
+        scope, parts = self.scope, tuple(self.expression(part) for part in node.parts)
+        if distinct or name not in (*CALLS, *_GROWING):
+            scope.refuse(node, f"{name} is not answered here", SHAPES)
+        if name in CALLS and not any(each.aggregate for part in parts for each in part.walk()):
+            return self.of_keys(node, parts)
+        if name == "ROUND" and len(parts) in (1, 2):
+            digits = _digits(node.parts[1]) if len(parts) == 2 else Fraction(0)
+            if digits.denominator != 1 or abs(digits) > 15:
+                scope.refuse(node, "ROUND needs a number of digits", "For example ROUND(AVG(x), 1).")
+            return Rising(lambda value: _rounded(value, int(digits)), parts[0])
+        if name in _GROWING and len(parts) == 1:
+            return Rising(_GROWING[name], parts[0])
+        if name == "ABS" and len(parts) == 1:
+            return Rising(abs, parts[0], turns=True)
+        if name in ("POWER", "POW") and len(parts) == 2:
+            power = node.parts[1].value if node.parts[1].kind == "number" else Fraction(0)
+            if power.denominator != 1 or not 1 <= power <= _HIGHEST:
+                scope.refuse(node, f"a power is a whole number from 1 to {_HIGHEST}", "For example POWER(AVG(x), 2).")
+            return Rising(lambda value: _power(value, int(power)), parts[0], turns=True)
+        if name in _AFTER:  # the value is one of these
+            least, most, results = {"IF": (3, 3, parts[1:]), "NULLIF": (2, 2, parts[:1])}.get(name, (1, 8, parts))
+            if not least <= len(parts) <= most:
+                scope.refuse(node, f"{name} is not read like this", SHAPES)
+            return Made(_AFTER[name], parts, results)
+        scope.refuse(node, f"{name} is not answered here", SHAPES)
+
+    def of_keys(self, node: Node, parts: tuple[Expression, ...]) -> Expression:
+        """A function of what groups are grouped by, as it is of a row: for all of their labels, before any charge."""
+        names = tuple(Node("name", part.start, (), (None, f"part {place}")) for place, part in enumerate(node.parts))
+        called: dict[str, Meaning] = {name.value[1]: name.value[1] for name in names}
+        known = Scope(self.scope.asked, (), Domain(dict.fromkeys(called, Text())), {"": called})
+        run = compiled(known, replace(node, parts=names))
+
+        def function(*given: Any) -> Any:
+            numbers = (Fraction(str(one)) if type(one) in (int, float) else one for one in given)
+            return label(run(dict(zip(called, numbers, strict=True))))
+
+        places, values = self.labelled(node, parts)
+        made = {each: function(*given) for each, given in values.items()}
+        return OfKeys(places, made, signature(self.scope, node))
+
+    def labelled(self, node: Node, parts: Sequence[Expression]) -> tuple[tuple[int, ...], dict[Any, tuple[Any, ...]]]:
+        """The places of the keys that expressions look at, and the values of these for all labels of the keys."""
+        places = sorted({at for part in parts for each in part.walk() for at in getattr(each, "places", ())})
+        labels = [self.keys[place].labels for place in places]
+        if not all(labels) or math.prod(map(len, labels)) > MAX_TABLE:
+            self.scope.refuse(node, "this function of what is grouped by has too many values", SHAPES)
+        found = dict[Any, tuple[Any, ...]]()
+        for each in itertools.product(*labels):
+            every = (each[places.index(at)] if at in places else None for at in range(len(self.keys)))
+            group: Any = Labelled(tuple(every))
+            found[each] = tuple(part.of(group).value for part in parts)
+        return tuple(places), found
+
+    def case(self, node: Node) -> Expression:
+        pairs, otherwise = cases(node)
+        conditions = [self.truth(each) for each, _ in pairs]
+        results = [self.expression(each) for each in (*(value for _, value in pairs), otherwise)]
+        many = len(conditions)
+
+        def choose(*values: Any) -> Any:
+            place = next((at for at in range(many) if values[at] is True), many)
+            return values[many + place]
+
+        return Made(choose, (*conditions, *results), tuple(results))
+
+    def truth(self, node: Node) -> Expression:
+        """A condition on what was released."""
+        found = self.expression(node)
+        if not (isinstance(found, Made) and found.truth) and node.kind != "boolean":
+            self.scope.refuse(node, "a condition is expected here", "For example HAVING COUNT(*) > 100.")
+        return found
+
+    # The statement.
+
+    def sorted_by(self, query: SelectQuery, outputs: Sequence[OutputColumn]) -> tuple[Sorting, ...]:
+        return tuple(self.sorting(query, outputs, each) for each in query.order)
+
+    def sorting(self, query: SelectQuery, outputs: Sequence[OutputColumn], by: Ordering) -> Sorting:
+        expression = None
+        if by.node.kind == "number":
+            item = ordinal(self.scope.asked, query.items, by.node)
+            expression = outputs[query.items.index(item)].expression
+        elif by.node.kind == "name" and by.node.value[0] is None:
+            called = {folded(item.alias): at for at, item in enumerate(query.items) if item.alias is not None}
+            if folded(by.node.value[1]) in called:
+                expression = outputs[called[folded(by.node.value[1])]].expression
+        expression = expression or self.expression(by.node)
+        return Sorting(expression, by.descending, bool(by.nulls_first))
+
+
+def _divisor(node: Node) -> Node:
+    """What an expression ends with; of x / NULLIF(y, 0) it is y: over 0 there is no answer in any case."""
+    last = node.parts[1]
+    nothing = Node("number", 0, (), Fraction(0))
+    if node.kind != "/" or last.kind != "call" or last.value[0] != "NULLIF" or len(last.parts) != 2:
+        return last
+    return last.parts[0] if replace(last.parts[1], start=0) == nothing else last
+
+
+def _conjuncts(where: Predicate) -> tuple[Predicate, ...]:
+    return where.inner if type(where) is And else (where,)
+
+
+def _scaled(expression: Expression) -> tuple[Fraction, Expression]:
+    """A literal factor, and what it multiplies."""
+    if isinstance(expression, Arithmetic) and expression.sign == "*":
+        for one, other in ((expression.left, expression.right), (expression.right, expression.left)):
+            if isinstance(one, Exactly) and isinstance(one.value, (int, Fraction)):
+                factor, inner = _scaled(other)
+                return factor * one.value, inner
+    return Fraction(1), expression
+
+
+def _digits(node: Node) -> Fraction:
+    """A literal number of digits; a half if it is none."""
+    if node.kind == "minus":
+        return -_digits(node.parts[0])
+    return cast("Fraction", node.value) if node.kind == "number" else Fraction(1, 2)
+
+
+def _rounded(value: Any, digits: int) -> Any:
+    """Half away from zero."""
+    ten = Fraction(10) ** digits
+    scaled = Fraction(value) * ten
+    found = Fraction(math.floor(abs(scaled) + Fraction(1, 2)) * (1 if scaled >= 0 else -1)) / ten
+    return int(found) if found.denominator == 1 and not isinstance(value, float) else float(found)
+
+
+def _round_even(value: Any) -> int:
+    return round(Fraction(value))
+
+
+def _root(value: Any) -> float:
+    return math.sqrt(max(0.0, float(value)))
+
+
+def _logarithm(base: float) -> Callable[[Any], Any]:
+    """Of what is not above 0 there is none: SQL refuses, an answer has none."""
+    return lambda value: math.log(float(value)) / math.log(base) if value > 0 else None
+
+
+def _power(value: Any, power: int) -> float:
+    """Infinite beyond the floats: nothing fails after the charge."""
+    try:
+        return float(value) ** power
+    except OverflowError:
+        return math.inf if value > 0 or power % 2 == 0 else -math.inf
+
+
+def _exponential(value: Any) -> float:
+    return math.exp(min(700.0, float(value)))
+
+
+_GROWING: dict[str, Callable[[Any], Any]] = {
+    "FLOOR": math.floor,
+    "CEIL": math.ceil,
+    "CEILING": math.ceil,
+    "TRUNC": math.trunc,
+    "SQRT": _root,
+    "LN": _logarithm(math.e),
+    "LOG2": _logarithm(2),
+    "LOG10": _logarithm(10),
+    "EXP": _exponential,
+    "SIGN": lambda value: (value > 0) - (value < 0),
+}
+
+
+_AFTER: dict[str, Callable[..., Any]] = {
+    "COALESCE": lambda *values: next((each for each in values if each is not None), None),
+    "GREATEST": lambda *values: max((each for each in values if each is not None), default=None),
+    "LEAST": lambda *values: min((each for each in values if each is not None), default=None),
+    "NULLIF": lambda one, other: None if one == other else one,
+    "IF": lambda truth, one, other: one if truth is True else other,
+}
+
+
+def _compared(scope: Scope, node: Node, left: Any, right: Any) -> bool | None:
+    if left is None or right is None:
+        return None
+    exact = [Fraction(each) if type(each) in (int, float) else each for each in (left, right)]
+    return compare(scope, node, *exact)
+
+
+def all_of(scope: Scope, node: Node, *values: Any) -> bool | None:
+    ends = node.kind == "or"
+    return ends if ends in values else None if None in values else not ends
+
+
+def _inside(scope: Scope, node: Node, value: Any, low: Any, high: Any) -> bool | None:
+    truths = [
+        _compared(scope, Node(">=", node.start), value, low),
+        _compared(scope, Node("<=", node.start), value, high),
+    ]
+    found = False if False in truths else None if None in truths else True
+    return None if found is None else found != node.value
+
+
+def _listed(scope: Scope, node: Node, value: Any, *others: Any) -> bool | None:
+    truths = [_compared(scope, Node("=", node.start), value, other) for other in others]
+    found = True if True in truths else None if None in truths else False
+    return None if found is None else found != node.value
+
+
+def _is(scope: Scope, node: Node, value: Any) -> bool:
+    against, what = node.value
+    return (value is {"NULL": None, "TRUE": True, "FALSE": False}[what]) is not bool(against)
+
+
+_CONDITIONS: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), _compared),
+    "and": all_of,
+    "or": all_of,
+    "not": lambda scope, node, value: None if value is None else not value,
+    "between": _inside,
+    "in": _listed,
+    "is": _is,
+}
