@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -28,7 +29,7 @@ from discreet.answering.linear_query import constant, linear, meaning
 from discreet.answering.measurement import BetaPlace, Measured, interval, noise_bound, own_error, shown, with_rest
 from discreet.answering.transcript import SEVERAL
 from discreet.answering.workload import Marginals
-from discreet.core import Books, Caps, Exact, Funds, ParameterError, Price, exact
+from discreet.core import Books, Caps, Exact, Funds, NothingFits, ParameterError, Price, exact
 from discreet.data import Facts
 from discreet.ledger import Ledger
 from discreet.mechanisms import (
@@ -235,7 +236,23 @@ class Calibration:
 
     def for_price(self, make: Callable[[Fraction], Mechanism]) -> Any:
         """The mechanism with the least noise that costs no more than one question's price; make: from its noise."""
-        return calibrate(make, funds=self._at_most(self.question_price), facts=self.facts)
+        try:
+            return calibrate(make, funds=self._at_most(self.question_price), facts=self.facts)
+        except NothingFits:
+            raise NothingFits(self._would_do(make)) from None
+
+    def _would_do(self, make: Callable[[Fraction], Mechanism]) -> str:
+        """What to say where no noise is little enough in price: a price for which there is some, or a budget."""
+        price = self.terms.price or Fraction(0)
+        few = f"{exact.percent(price)} of this budget is less than the least noise that can be drawn costs"
+        for more in (10**power for power in range(1, 16)):
+            with suppress(NothingFits):
+                calibrate(make, funds=self._at_most(max(1, self.question_price) * more), facts=self.facts)
+                part = Fraction(max(1, self.question_price) * more, max(1, self.cap))
+                if part <= 1:
+                    return f'{few}: a session with price="{exact.percent(part).replace(" ", "")}" could ask it'
+                return f"{few}, and so is all of it: a ledger with {more:,} times this budget could answer it"
+        return f"{few}: nothing is left of the budget, or it is too small"
 
     @property
     def question_price(self) -> int:
