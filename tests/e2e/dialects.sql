@@ -95,6 +95,9 @@ SELECT COALESCE(health, 'all') AS h, COUNT(*), SUM(visits) FROM people GROUP BY 
 SELECT sex, limited, GROUPING(sex) AS g, AVG(age) FROM people GROUP BY GROUPING SETS ((sex), (limited), ())
 SELECT 'poor' AS k, COUNT(*) AS n FROM people WHERE health = 'poor' UNION ALL SELECT 'all', COUNT(*) FROM people ORDER BY n DESC
 SELECT sex, SUM(n) AS total, MAX(n) AS largest FROM (SELECT sex, site, COUNT(*) AS n FROM people GROUP BY sex, site) q GROUP BY sex ORDER BY total
+WITH a AS (SELECT sex, health, COUNT(*) AS n FROM people GROUP BY sex, health), b AS (SELECT health, SUM(n) AS t FROM a GROUP BY health) SELECT health, t FROM b ORDER BY t DESC
+SELECT p.sex, COUNT(*) * 100.0 / SUM(COUNT(*)) OVER () AS pct FROM people p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.person = p.person) GROUP BY p.sex
+SELECT sex, health, COUNT(*) FROM people GROUP BY GROUPING SETS ((sex, health), (sex))
 WITH m AS (SELECT DATE_TRUNC('month', day) AS m, SUM(amount) AS s FROM visits GROUP BY 1) SELECT YEAR(m) AS y, SUM(s) AS s FROM m GROUP BY YEAR(m)
 SELECT YEAR(day) AS y, AVG(COUNT(*)) OVER (ORDER BY YEAR(day) ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS moving FROM visits GROUP BY y
 SELECT COUNT(DISTINCT clinic) AS c, COUNT(*) AS n FROM visits WHERE emergency = 'yes'

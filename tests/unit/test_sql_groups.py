@@ -58,6 +58,8 @@ OFF = [np.array(each) for each in itertools.product((-3, 0, 3), repeat=3)]
         ("SELECT AVG(m) FROM (SELECT a, COUNT(*) AS m FROM t GROUP BY a) q WHERE NOT m <= 10", [12]),
         ("SELECT MIN(m) FROM (SELECT a, COUNT(*) AS m FROM t GROUP BY a) q WHERE m > 8 AND m < 100", [9]),
         ("SELECT MAX(m) FROM (SELECT a, COUNT(*) AS m FROM t GROUP BY a) q WHERE m < 10 OR m = 500", [9]),
+        ("SELECT GREATEST(COUNT(*), 10), LEAST(COUNT(*), 10) FROM t WHERE a = 'x'", [10, 9]),
+        ("SELECT GREATEST(COUNT(*), 8), LEAST(COUNT(*), 8) FROM t WHERE a = 'x'", [9, 8]),
         ("SELECT COUNT(DISTINCT a) FROM t", [2]),
         ("SELECT COUNT(DISTINCT a), COUNT(*) FROM t WHERE b = 'p'", [2, 7]),
     ],

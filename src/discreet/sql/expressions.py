@@ -494,7 +494,7 @@ class Made(Expression):
     """A function of several estimates, whose value is a condition or one of the results; its interval is all of theirs
     together.
 
-    sign  of a condition: what it compares or combines by
+    sign  of a condition: what it compares or combines by; of a function that chooses, its name
     """
 
     function: Callable[..., Any]
@@ -533,6 +533,9 @@ class Made(Expression):
             return Estimated(value)
         ends = [each.ends for part in self.results if (each := part.of(group)).value is not None]
         ends = ends or [(-math.inf, math.inf)]
+        if self.sign in ("GREATEST", "LEAST") and len(ends) == len(self.results):
+            choose = max if self.sign == "GREATEST" else min
+            return Estimated(value, choose(end[0] for end in ends), choose(end[1] for end in ends))
         return Estimated(value, min(end[0] for end in ends), max(end[1] for end in ends))
 
 

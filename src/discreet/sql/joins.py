@@ -263,6 +263,9 @@ def counting_persons(
     units = {folded(each.unit) for each in tables if each.unit is not None}
 
     def change(part: Node) -> Node:
+        if part.kind == "over":  # of the counts of all groups
+            call = replace(part.parts[0], parts=tuple(map(change, part.parts[0].parts)))
+            return replace(part, parts=(call, *map(change, part.parts[1:])))
         if part.kind != "call" or part.value[0] not in AGGREGATES:
             return replace(part, parts=tuple(map(change, part.parts)))
         target = part.parts[0] if len(part.parts) == 1 else None

@@ -21,7 +21,8 @@ class Outer(Sentences):
 
     def __init__(self, asked: Source, inner: Statement, source: From) -> None:
         self.inner, self.known = inner, {folded(output.name): output for output in inner.outputs}
-        self.keys, self.by = inner.keys, list[Any]()
+        unknown = (GroupedBy("", (), "") for _ in inner.gathers or ())  # their labels are not listed
+        self.keys, self.by = inner.keys if inner.gathers is None else tuple(unknown), list[Any]()
         self.gathering = False  # what is read is of the gathered groups, not of those of the inner question
         self.alias = folded(source.alias or source.name or "")
         table = asked.tables[0]
@@ -92,15 +93,11 @@ class Outer(Sentences):
         )
 
     def statement(self, query: SelectQuery) -> Statement:
-        if (
-            (query.having is not None and query.group is None)
-            or query.qualify is not None
-            or self.inner.gathers is not None
-        ):
-            raise self.scope.asked.refused(
-                query.start, "this is not answered of the groups of another question", SHAPES
-            )
         gathers = [calls(item.node) for item in query.items]
+        again = self.inner.gathers is not None and (query.group is not None or any(gathers))
+        if (query.having is not None and query.group is None) or query.qualify is not None or again:
+            reason = "this is not answered of the groups of another question"
+            raise self.scope.asked.refused(query.start, reason, SHAPES)
         if query.group is None and any(gathers) and (not all(gathers) or query.order):
             reason = "aggregates of the groups of another question stand by themselves"
             raise self.scope.asked.refused(query.start, reason, "Leave the other columns and ORDER BY out.")
@@ -118,11 +115,6 @@ class Outer(Sentences):
             same = next((each for each in self.inner.outputs if each.expression is expression), None)
             name = item.alias or (same.name if same is not None else written(item.node))
             outputs.append(OutputColumn(name, expression, same.unit if same is not None else ""))
-        conditions = [each for each in (self.inner.qualify, chosen) if each is not None]
-        qualify = None if not conditions else conditions[0]
-        if len(conditions) == 2:
-            both = Node("and", query.start)
-            qualify = Made(lambda *values: all_of(self.scope, both, *values), tuple(conditions), truth=True, sign="and")
         items = tuple(item for item in query.items if item.node.kind != "star")
         order = (
             self.sorted_by(replace(query, items=items), outputs)
@@ -131,10 +123,20 @@ class Outer(Sentences):
         )
         limited = query.limit is not None or query.offset
         limit, offset = (query.limit, query.offset) if limited else (self.inner.limit, self.inner.offset)
-        then = None if query.having is None else self.truth(query.having)
         kept = self.inner.order if by is None else ()
-        made = replace(self.inner, outputs=tuple(outputs), qualify=qualify, order=order or kept, then=then)
-        return replace(made, limit=limit, offset=offset, gathers=by if by is not None else made.gathers)
+        made = replace(self.inner, outputs=tuple(outputs), order=order or kept, limit=limit, offset=offset)
+        if made.gathers is not None:
+            return replace(made, then=self.both(made.then, chosen))
+        then = None if query.having is None else self.truth(query.having)
+        return replace(made, qualify=self.both(made.qualify, chosen), then=then, gathers=by)
+
+    def both(self, *conditions: Expression | None) -> Expression | None:
+        """The condition that all of these hold."""
+        found = tuple(each for each in conditions if each is not None)
+        if len(found) < 2:
+            return found[0] if found else None
+        scope, node = self.scope, Node("and", 0)
+        return Made(lambda *values: all_of(scope, node, *values), found, truth=True, sign="and")
 
     def where(self, query: SelectQuery) -> Expression | None:
         return None if query.where is None else self.truth(query.where)

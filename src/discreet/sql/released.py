@@ -147,7 +147,7 @@ class Sentences:
             least, most, results = {"IF": (3, 3, parts[1:]), "NULLIF": (2, 2, parts[:1])}.get(name, (1, 8, parts))
             if not least <= len(parts) <= most:
                 scope.refuse(node, f"{name} is not read like this", SHAPES)
-            return Made(_AFTER[name], parts, results)
+            return Made(_AFTER[name], parts, results, sign=name)
         scope.refuse(node, f"{name} is not answered here", SHAPES)
 
     def of_keys(self, node: Node, parts: tuple[Expression, ...]) -> Expression:

@@ -111,7 +111,7 @@ class _Binder(Tables):
         aliases = {folded(item.alias): item.node for item in query.items if item.alias is not None}
         scope = replace(scope, aliases=aliases)
         every = {id(node): signature(scope, self.keyed(scope, query, node)[0]) for node in query.group or ()}
-        if len({*every.values()}) < len(every):
+        if len({*every.values()}) < len({written(node) for node in query.group or ()}):
             raise self.asked.refused(query.start, "the same is grouped by twice", "Name it once.")
         found = list[SelectQuery]()
         for chosen in query.sets:
@@ -193,6 +193,8 @@ class _Binder(Tables):
     def by_person(self, query: SelectQuery) -> bool:
         """Whether a question makes a group of each person."""
         nodes = [item.node for item in query.items] if query.distinct is not None else list(query.group or ())
+        if self.grouping(query.source) is not None:
+            return False
         scope = self.scope(query.source)
         node = nodes[0] if len(nodes) == 1 and nodes[0].kind == "name" else None
         return node is not None and folded(node.value[1]) in scope.units and not scope.known(node.value[1])
