@@ -113,10 +113,9 @@ class Over(Expression):
     def _rank(
         self, place: int, places: Sequence[Any], shown: Sequence[Group], possible: Sequence[Group], chosen: Chosen
     ) -> Estimated:
-        value = place + 1
-        if self.function != "ROW_NUMBER":
-            before = places[: places.index(places[place])]
-            value = 1 + (len(set(before)) if self.function == "DENSE_RANK" else len(before))
+        first = place if self.function == "ROW_NUMBER" else places.index(places[place])
+        before = [at for at in range(first) if shown[at].rows.value > 0]  # SQL has no groups without rows
+        value = 1 + len({places[at] for at in before} if self.function == "DENSE_RANK" else before)
         noisy = any(part.aggregate for each, _, _ in self.order for part in each.walk())
         if not noisy and all(id(group) in chosen.sure for group in possible):
             return Estimated.exactly(value)

@@ -708,9 +708,12 @@ class _Sentences:
             return Rising(lambda value: _rounded(value, int(digits)), parts[0])
         if name in _GROWING and len(parts) == 1:
             return Rising(_GROWING[name], parts[0])
+        many = {"ABS": 1, "POWER": 2, "POW": 2, "NULLIF": 2, "IF": 3}.get(name, max(1, len(parts)))
+        if name in _AFTER and len(parts) != many:
+            scope.refuse(node, f"{name} takes {many} values here, found {len(parts)}", SHAPES)
         if name in ("ABS", "POWER", "POW"):
             return Made(_AFTER[name], parts, span=absolute if name == "ABS" else power_span)
-        if name in ("COALESCE", "GREATEST", "LEAST", "NULLIF", "IF"):
+        if name in _AFTER:
             return Made(_AFTER[name], parts, parts[name == "IF" :])
         scope.refuse(node, f"{name} is not answered here", SHAPES)
 
