@@ -260,7 +260,7 @@ def coded_files(connection: Any, patterns: Sequence[str], domain: Any, staged: M
         with suppress(Unproven, SchemaError):
             sources[name] = require_source(name, domain.column(name), source, speech, kind)
     coded = Coded(relation, domain, sources, speech)
-    if any(int(each[0]) for each in run(coded.ingest(tuple(sources)))[1:]):
+    if any(int(each[0]) for each in run(coded.ingest())[1:]):
         raise SchemaError("duckdb does not read all entries as the library does")
     return coded
 

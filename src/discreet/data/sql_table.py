@@ -146,7 +146,7 @@ class SqlTable(PrivateRows):
             self._coded = Coded(target, domain, sources, speech)
             for each in domain.names:
                 _probe(run, self._coded, each)
-            rows, *wrong = (int(column[0]) for column in run(self._coded.ingest(domain.names)))
+            rows, *wrong = (int(column[0]) for column in run(self._coded.ingest()))
         _refuse_wrong(domain, wrong)
         self.facts = facts_of(domain, self.identity, size=size, persons_found=checked_rows(rows), edition=edition)
         self.check_source()

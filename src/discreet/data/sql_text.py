@@ -170,7 +170,7 @@ def code_of(
 ) -> exp.Expression:
     """The code of an entry; Unproven if SQL cannot say it exactly, SchemaError if a table would not take the type."""
     if source.kind == "code":
-        return entry
+        return _whole(entry)
     missing = column.missing_code
     nothing = missing if missing is not None else NO_VALUE if strict else 0
     null = _is_null(entry)
@@ -350,8 +350,9 @@ class Coded:
                 made.append(self.dialect.cut(entry.copy(), column.length).as_(f"t{place}"))
         return exp.select(*(made or [_number(1).as_("one")])).from_(self.relation.copy()).subquery("coded")
 
-    def ingest(self, names: Sequence[str]) -> str:
+    def ingest(self) -> str:
         """How many rows there are, and for each column how many have no value or a level that is not declared."""
+        names = [name for name in self.domain.names if name in self.sources]
         wrong = [
             _counted(exp.EQ(this=exp.column(f"c{place}"), expression=_number(code)), self.dialect)
             for place in range(len(names))
