@@ -177,7 +177,7 @@ def test_a_refusal_for_which_nobody_waits_any_more_is_not_printed(desk, capfd, c
 
     async def leaves_early():
         job = desk.service.desks["people"].jobs.submit(ticket, refused)
-        waiting = asyncio.ensure_future(job.shown())
+        waiting = asyncio.ensure_future(job.ending())
         await asyncio.sleep(0.05)
         waiting.cancel()
         gate.set()

@@ -139,7 +139,7 @@ async def finished(request: Request, job: Job, prefer: str | None) -> Response:
 async def outcome(job: Job, seconds: float) -> dict[str, Any]:
     """What came out of a job; TimeoutError if it has not ended by then."""
     async with asyncio.timeout(seconds):
-        await job.shown()
+        await job.ending()
     return job.result(0)
 
 
