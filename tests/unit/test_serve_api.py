@@ -335,7 +335,7 @@ def test_the_work_of_pricing_is_limited_too(tmp_path):
         desk.call("POST", "/v1/tables/people/price", json={"sql": GROUPS})
         got = desk.call("POST", "/v1/tables/people/price", json={"sql": GROUPS})
         assert got.status_code == 429
-        assert "s of work in a minute" in got.json()["detail"]
+        assert "seconds of pricing in a minute" in got.json()["detail"]
         assert not desk.service.desks["people"].ledger.spent().renyi
 
 

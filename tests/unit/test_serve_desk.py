@@ -26,7 +26,7 @@ from discreet.errors import (
 )
 from discreet.ledger import REPLY, Acting, acting_as, answer_text, charging
 from discreet.serve.desk import Desk, OpenSchema
-from discreet.serve.jobs import CANCELLED, DONE, RUNNING, WAITING, Job, Jobs, Ticket
+from discreet.serve.jobs import CANCELLED, RUNNING, WAITING, Job, Jobs, Ticket
 from discreet.serve.keys import Keys
 from discreet.serve.settings import Limits
 from tests.serving import COUNT, GROUPS, house

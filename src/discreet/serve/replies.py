@@ -5,7 +5,7 @@ and the request id, which is looked up by an index. A request that was charged a
 that ended in between. If its charge was answered, asking again is free, because sessions and fits find stored
 answers. If it was burned, the request says so: nobody pays twice without knowing.
 
-What was told before under another id, a model for example, is not kept twice: of the new reply only that is kept in which
+What was told before under another id, a model for example, is not kept twice: of the new reply that is kept in which
 it differs.
 """
 
@@ -97,12 +97,12 @@ class Replies:
     def _is_release(self, charged: list[int]) -> bool:
         return any(self.ledger.entry(seq)["mode"] == "release" for seq in charged if seq not in self._ends)
 
-    def keep(self, ticket: Ticket, what: str, reply: dict[str, Any]) -> None:
-        """Keep a reply, durably. Without a request id it is kept for the history alone."""
+    def keep(self, ticket: Ticket, what: str, reply: dict[str, Any]) -> int:
+        """Keep a reply, durably; how many bytes that took. Without a request id it is kept for the history alone."""
         with self.ledger.store.reading() as state:
             facts_hash = state.current_facts
         if facts_hash is None:  # nothing was ever charged, and the ledger was made without its table
-            return
+            return 0
         told: dict[str, Any] = {
             "name": _RECORD,
             "analyst": ticket.holder.name,
@@ -117,8 +117,9 @@ class Replies:
             pairs = enumerate(zip(_leaves(old), _leaves(reply), strict=True))
             reply = {str(place): new for place, (was, new) in pairs if _text(was) != _text(new)}
             told["differs_from"] = whole
-        saying = charging.Saying(facts_hash, told, _meaning(ticket), REPLY, _text(reply))
-        charging.say(self.ledger, saying, keep={})
+        text = _text(reply)
+        charging.say(self.ledger, charging.Saying(facts_hash, told, _meaning(ticket), REPLY, text), keep={})
+        return len(what) + len(text)
 
     def _reply(self, body: Body) -> dict[str, Any]:
         """A reply that was kept, whole."""
