@@ -266,6 +266,12 @@ class Asker:
             f"SUM({self.number(0)}) / COUNT(*)",
         ]
         ways += [f"COUNT(*) FILTER (WHERE {self.condition(0)}) * 100.0 / COUNT(*)", "SQRT(COUNT(*))"]
+        ways += [f"POWER({one}, 2)", f"IF(COUNT(*) > {rng.randint(0, 9)}, {one}, 0)", "POWER(COUNT(*), -0.5)"]
+        ways += [
+            f"COALESCE(NULLIF(COUNT(*), {rng.randint(0, 5)}), 9)",
+            f"COALESCE(LN(COUNT(*) - {rng.randint(0, 3)}), 0)",
+        ]
+        ways += [f"COALESCE(100 / NULLIF(COUNT(*) - {rng.randint(0, 5)}, 0), -1)", "GREATEST(COUNT(*), 4) - 1"]
         ways += [
             f"COUNT(*) / (SELECT COUNT(*) FROM {self.whole})",
             f"COUNT(*) - (SELECT SUM({self.number(0)}) FROM {self.whole})",
@@ -407,6 +413,28 @@ def likeliest(asked, assembly, table):
     return Answer(np.array(best).reshape((3, *shape)), 0.0, "test")
 
 
+def nearly(assembly, table, text):
+    """The answer from sums that are off by as much as is stated, or less."""
+    rng, found = np.random.default_rng(sum(text.encode())), []
+    for query in assembly.questions:
+        sums, unit = np.asarray(table.exact_sum(query), dtype=np.float64), float(query.unit(table.facts))
+        error = int(rng.integers(1, 4))
+        off = rng.integers(-error, error + 1, sums.shape)
+        noisy = np.maximum(sums + off, 0) if query.counting else sums + off
+        found.append(Answer(np.asarray(noisy * unit), error * unit, "test"))
+    return assembly.answer(found)
+
+
+def confined(ends, truth):
+    """Whether numbers lie where an answer says that they do."""
+    pairs = [
+        (end, float(value))
+        for end, value in zip(ends, truth, strict=True)
+        if end is not None and isinstance(value, (int, float, Decimal)) and math.isfinite(value)
+    ]
+    return all(low - 1e-6 * (1 + abs(low)) <= value <= high + 1e-6 * (1 + abs(high)) for (low, high), value in pairs)
+
+
 def plain(value):
     """A value that can be compared: numbers as floats, dates as text."""
     if isinstance(value, (bool, np.bool_)):
@@ -454,12 +482,13 @@ def compare(statement, text, core, place, table, connection):
     plainly = connection.execute(core).fetchall()  # duckdb takes it as it is
     theirs = plainly if discrete(core) == core else connection.execute(discrete(core)).fetchall()
     ours, width = exactly(assembly, table), len(statement.keys)
+    noisy = None if assembly.unlisted is not None or assembly.quantiles else nearly(assembly, table, text)
     if statement.below or statement.gathers:
-        check_rows(statement, text, ours.rows, theirs)
-    if statement.below or statement.gathers:
+        check_rows(statement, text, ours, noisy, theirs)
         return
     if not width or statement.gathers is not None:
         assert all(same(*pair) for pair in zip(ours.rows[0], theirs[0], strict=True)), (text, ours.rows, theirs)
+        assert noisy is None or confined(noisy.intervals[0], theirs[0]), (text, noisy, theirs)
         return
     shown = [getattr(output.expression, "place", None) for output in statement.outputs]
     if sorted(set(shown) - {None}) != list(range(width)):
@@ -473,6 +502,9 @@ def compare(statement, text, core, place, table, connection):
     for key in there.keys() & mine.keys():
         pairs = [pair for at, pair in enumerate(zip(mine[key], there[key], strict=True)) if at not in places]
         assert all(same(*pair) for pair in pairs), (text, mine[key], there[key])
+    for row, ends in [] if noisy is None else zip(noisy.rows, noisy.intervals, strict=True):
+        key = key_of(statement, domain, [row[at] for at in places])
+        assert key not in there or confined(ends, there[key]), (text, row, ends, there[key])
     if "HAVING" not in core and not LIMITED.search(core) and assembly.unlisted is None:
         assert not any(rows_of_groups(statement, assembly, domain, table)[key] for key in mine if key not in there), (
             text
@@ -481,8 +513,8 @@ def compare(statement, text, core, place, table, connection):
         check_order(statement, text, place, places, domain, table, connection)
 
 
-def check_rows(statement, text, ours, theirs):
-    """That every row of duckdb's is one of ours, whatever tells rows apart."""
+def check_rows(statement, text, ours, noisy, theirs):
+    """That every row of duckdb's is one of ours, whatever tells rows apart; and in its intervals, if it is shown."""
     keys = [at for at, output in enumerate(statement.outputs) if output not in statement.aggregates]
 
     def named(row):
@@ -490,8 +522,11 @@ def check_rows(statement, text, ours, theirs):
 
     numbers = [at for at in range(len(statement.outputs)) if at not in keys]
     for row in theirs:
-        alike = [mine for mine in ours if named(mine) == named(row)]
+        alike = [mine for mine in ours.rows if named(mine) == named(row)]
         assert any(all(same(mine[at], row[at]) for at in numbers) for mine in alike), (text, row, alike)
+        lines = zip(noisy.rows, noisy.intervals, strict=True) if noisy is not None else ()
+        near = [ends for mine, ends in lines if named(mine) == named(row)]
+        assert not near or any(confined(ends, row) for ends in near), (text, row, near)
 
 
 def discrete(text):

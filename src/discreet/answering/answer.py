@@ -32,11 +32,11 @@ from discreet.query import (
     require_shallow,
 )
 from discreet.sql import (
+    Chosen,
     Estimated,
     GroupedBy,
     KeyOf,
     MeanOf,
-    Members,
     OutputColumn,
     Peers,
     QuantileOf,
@@ -251,9 +251,9 @@ class Assembly:
         asked, peers = self.statement, Peers()
         for group in groups:
             group.peers = peers
-        peers.listed = Members(groups).that(asked.having)
-        peers.kept = peers.listed.that(asked.qualify)
-        groups = list(peers.kept.groups) if asked.gathers is None else self._gathered(peers.kept, asked.gathers)
+        peers.listed = _all_of(groups).by(asked.having)
+        peers.kept = peers.listed.by(asked.qualify)
+        groups = list(peers.kept.shown) if asked.gathers is None else self._gathered(peers.kept, asked.gathers)
         for by in reversed(asked.order):
             groups = _in_order(groups, [by.expression.of(group).value for group in groups], by)
         return [
@@ -261,21 +261,21 @@ class Assembly:
             for group in self._cut(groups)
         ]
 
-    def _gathered(self, members: Members, by: Sequence[Any]) -> list[Any]:
+    def _gathered(self, kept: Chosen, by: Sequence[Any]) -> list[Any]:
         """Groups of these groups: those that are alike in what they are gathered by."""
-        alike: dict[tuple[Any, ...], tuple[list[Any], list[Any]]] = {} if by else {(): ([], [])}
-        for place, some in enumerate((members.groups, members.perhaps)):
-            for group in some:
-                alike.setdefault(tuple(each.of(group).value for each in by), ([], []))[place].append(group)
-        made = list[_GroupNumbers]()
-        for labels, (kept, perhaps) in alike.items():
-            if kept or not by:
-                peers = Peers(kept=Members(kept, members.doubted, perhaps))
+        alike: dict[tuple[Any, ...], list[Any]] = {} if by else {(): []}
+        for group in kept.possible:
+            alike.setdefault(tuple(each.of(group).value for each in by), []).append(group)
+        shown, made = {id(group) for group in kept.shown}, list[_GroupNumbers]()
+        for labels, some in alike.items():
+            there = [group for group in some if id(group) in shown]
+            if there or not by:
+                peers = Peers(kept=Chosen(there, some, kept.sure))
                 made.append(_GroupNumbers(labels, (), {}, {}, self.facts, peers=peers))
-        chosen = Members(made).that(self.statement.then)
+        chosen = _all_of(made).by(self.statement.then)
         for group in made:
             group.peers.listed = chosen
-        return list(chosen.groups)
+        return list(chosen.shown)
 
     def shown_keys(self, found: Answer) -> Answer:
         """The answer about keys that nobody listed, from those that were shown."""
@@ -380,6 +380,10 @@ class _Row:
     cells: list[Estimated]
 
 
+def _all_of(groups: Sequence[Any]) -> Chosen:
+    return Chosen(groups, groups, frozenset(map(id, groups)))
+
+
 def _in_order(lines: Sequence[Any], values: Sequence[Any], by: Sorting) -> list[Any]:
     """The lines sorted by their values; those that have none are first or last."""
     known = [(sort_key(value), line) for line, value in zip(lines, values, strict=True) if value is not None]
@@ -464,7 +468,7 @@ def _shown(found: Estimated) -> Estimated:
 def _interval(found: Estimated) -> Cell:
     """The interval, rounded outwards, and never without the value."""
     if found.low is None or found.value is None or isinstance(found.value, str):
-        return None if found.low is None else found.ends
+        return None if found.low is None or found.value is None else found.ends
     low, high = found.ends
     value = float(found.value)
     return min(-_rounded_up(-low, digits=12), value), max(_rounded_up(high, digits=12), value)

@@ -27,12 +27,12 @@ anything is charged and looks at public things only.
 """
 
 from discreet.sql.expressions import (
+    Chosen,
     Estimated,
     Expression,
     Group,
     KeyOf,
     MeanOf,
-    Members,
     Peers,
     QuantileOf,
     Total,
@@ -45,6 +45,7 @@ from discreet.sql.statement import OutputColumn, Sorting, Statement, key_order
 from discreet.sql.values import GroupedBy
 
 __all__ = [
+    "Chosen",
     "Estimated",
     "Expression",
     "Group",
@@ -52,7 +53,6 @@ __all__ = [
     "KeyOf",
     "Known",
     "MeanOf",
-    "Members",
     "OutputColumn",
     "Peers",
 ]

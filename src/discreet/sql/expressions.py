@@ -50,39 +50,38 @@ class Estimated:
         return (-math.inf if self.low is None else self.low, math.inf if self.high is None else self.high)
 
 
+NULL_OR_ANY = Estimated(None, -math.inf, math.inf)
+"""NULL by what was released; the true value may be any. Without ends it is NULL for certain."""
+
+
 @dataclass(frozen=True, slots=True)
-class Members:
-    """Groups that a condition has kept.
+class Chosen:
+    """Groups that satisfy a condition by what was released, those that may satisfy it in truth, and the numbers (`id`)
+    of those that surely do."""
 
-    doubted  the ids of those that it may not keep in truth, since it is on noisy numbers
-    perhaps  those that it has not kept, and may keep in truth
-    """
+    shown: Sequence[Group] = ()
+    possible: Sequence[Group] = ()
+    sure: frozenset[int] = frozenset()
 
-    groups: Sequence[Group] = ()
-    doubted: frozenset[int] = frozenset()
-    perhaps: Sequence[Group] = ()
-
-    def that(self, chosen: Expression | None) -> Members:
-        """Those of them that satisfy a condition."""
-        if chosen is None:
+    def by(self, condition: Expression | None) -> Chosen:
+        """Those of them that satisfy one more."""
+        if condition is None:
             return self
-        kept, doubted, perhaps = list[Group](), set(self.doubted), list[Group]()
-        for place, group in enumerate((*self.groups, *self.perhaps)):
-            certain = chosen.sure(group) if isinstance(chosen, Made) else None
-            if place >= len(self.groups) or chosen.of(group).value is not True:
-                perhaps += [group] if certain is not False else []
-                continue
-            kept.append(group)
-            doubted |= {id(group)} if certain is not True else set()
-        return Members(kept, frozenset(doubted), perhaps)
+        value = {id(group): condition.of(group).value is True for group in self.possible}
+        known = {id(group) for group in self.possible if decided(condition, group)}
+        return Chosen(
+            [group for group in self.shown if value[id(group)]],
+            [group for group in self.possible if value[id(group)] or id(group) not in known],
+            frozenset(each for each in self.sure & known if value[each]),
+        )
 
 
 @dataclass(slots=True)
 class Peers:
-    """The groups of an answer: those that HAVING has kept, those that are shown, and what was found out about them."""
+    """The groups of an answer: those that HAVING chooses, those that are shown, and what was found out about them."""
 
-    listed: Members = field(default_factory=Members)
-    kept: Members = field(default_factory=Members)
+    listed: Chosen = Chosen()
+    kept: Chosen = Chosen()
     found: dict[int, dict[int, Estimated]] = field(default_factory=dict)
 
 
@@ -174,7 +173,8 @@ class Total(Expression):
         value, error = group.reading(self.question)
         low, high = value - error, value + error
         if self.question.counting:
-            return Estimated(round(value), max(0.0, low), max(min(high, group.most), value))
+            low = max(0.0, low)
+            return Estimated(round(value), low, max(min(high, group.most), value, low))
         return Estimated(value, low, high)
 
 
@@ -406,9 +406,9 @@ class Arithmetic(Expression):
     def of(self, group: Group) -> Estimated:
         left, right = self.left.of(group), self.right.of(group)
         if left.value is None or right.value is None:
-            return Estimated(None)
+            return _null_of(left, right)
         if self.sign in ("/", "//", "%") and right.value == 0:
-            return Estimated(None)
+            return Estimated(None) if right.ends == (0, 0) else NULL_OR_ANY
         value = _SIGNS[self.sign](left.value, right.value)
         low, high = _ends(self.sign, left.ends, right.ends)
         if self.most is not None:
@@ -458,14 +458,10 @@ def _times(one: float, other: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Rising(Expression):
-    """A function that never falls: its interval is that of its ends.
-
-    turns  it may turn once, at 0, as ABS does: the interval is that of the ends and of 0, if that is between them
-    """
+    """A function that never falls: its interval is that of its ends."""
 
     function: Callable[[Any], Any]
     inner: Expression
-    turns: bool = False
 
     @property
     def parts(self) -> tuple[Expression, ...]:
@@ -477,66 +473,104 @@ class Rising(Expression):
             return found
         value = self.function(found.value)
         if value is None:
-            return Estimated(None)
-        low, high = found.ends
-        if self.turns:
-            made = [self.function(each) for each in (low, high, *([0.0] if low < 0 < high else []))]
-            return Estimated(value, float(min(made)), float(max(made)))
-        ends = [each if math.isinf(each) else self.function(each) for each in (low, high)]
+            return Estimated(None) if found.low == found.high else NULL_OR_ANY
+        ends = [each if math.isinf(each) else self.function(each) for each in found.ends]
         return Estimated(value, *(-math.inf if each is None else float(each) for each in ends))
-
-
-_ORDERS = ("<", "<=", ">", ">=")
 
 
 @dataclass(frozen=True, slots=True)
 class Made(Expression):
-    """A function of several estimates, whose value is a condition or one of the results; its interval is all of theirs
-    together.
+    """A function of several estimates.
 
-    sign  of a condition: what it compares or combines by; of a function that chooses, its name
+    results  what it chooses its value from: its interval is all of theirs together
+    span     or the interval, from those of `given`
+    truth    it is a condition: `decided` says whether it is certain, by the `kind` of it
     """
 
     function: Callable[..., Any]
     given: tuple[Expression, ...]
     results: tuple[Expression, ...] = ()
     truth: bool = False
-    sign: str = ""
+    kind: str = ""
+    span: Callable[..., tuple[float, float]] | None = None
 
     @property
     def parts(self) -> tuple[Expression, ...]:
         return self.given
 
-    def sure(self, group: Group) -> bool | None:
-        """Whether a condition is true, if that is certain by the intervals."""
-        if not any(part.aggregate for part in self.walk()):
-            return self.of(group).value is True
-        if self.sign in ("and", "or", "not"):
-            known = [each.sure(group) if isinstance(each, Made) else each.of(group).value for each in self.given]
-            if self.sign == "not":
-                return None if known[0] is None else not known[0]
-            ends = self.sign == "or"
-            return ends if ends in known else None if None in known else not ends
-        found = [each.of(group) for each in self.given]
-        if len(found) != 2 or self.sign not in _ORDERS or any(each.low is None or each.value is None for each in found):
-            return None
-        (low, high), (least, most) = (each.ends for each in found)
-        if self.sign in (">", ">="):
-            (low, high), (least, most) = (least, most), (low, high)
-        if self.sign in ("<", ">"):
-            return True if high < least else False if low >= most else None
-        return True if high <= least else False if low > most else None
-
     def of(self, group: Group) -> Estimated:
-        value = self.function(*(part.of(group).value for part in self.given))
-        if self.truth or value is None or isinstance(value, (str, bool)):
+        given = [part.of(group) for part in self.given]
+        value = self.function(*(each.value for each in given))
+        if self.truth:
             return Estimated(value)
-        ends = [each.ends for part in self.results if (each := part.of(group)).value is not None]
-        ends = ends or [(-math.inf, math.inf)]
-        if self.sign in ("GREATEST", "LEAST") and len(ends) == len(self.results):
-            choose = max if self.sign == "GREATEST" else min
-            return Estimated(value, choose(end[0] for end in ends), choose(end[1] for end in ends))
-        return Estimated(value, min(end[0] for end in ends), max(end[1] for end in ends))
+        if value is None:
+            return Estimated(None) if all(each.low == each.high for each in given) else NULL_OR_ANY
+        if self.span is not None:
+            return Estimated(value, *self.span(*(each.ends for each in given)))
+        found = [part.of(group) for part in self.results]
+        numbers = [each.ends for each in found if each.low is not None]
+        plain = isinstance(value, str) and any(isinstance(each.value, str) and each.low is None for each in found)
+        if plain or not numbers:
+            return Estimated.exactly(value)
+        return Estimated(value, min(low for low, _ in numbers), max(high for _, high in numbers))
+
+
+def _null_of(*found: Estimated) -> Estimated:
+    """NULL for certain if one of these is."""
+    return Estimated(None) if any(each.value is None and each.low is None for each in found) else NULL_OR_ANY
+
+
+def decided(condition: Expression, group: Group) -> bool:
+    """Whether a condition has the value that it is estimated to have, wherever in their intervals its parts are."""
+    found = [part.of(group) for part in condition.parts]
+    if not isinstance(condition, Made) or condition.kind in ("and", "or", "not"):
+        known = [part for part in condition.parts if decided(part, group)]
+        ends = {"and": False, "or": True}.get(getattr(condition, "kind", ""))
+        return len(known) == len(found) or any(part.of(group).value is ends for part in known)
+    if all(each.low == each.high for each in found):
+        return True
+    if any(each.value is None or isinstance(each.value, str) for each in found):
+        return False
+    (low, high), *others = (each.ends for each in found)
+    match condition.kind, others:
+        case "between", [(_, below), (above, _)] if below <= low and high <= above:
+            return True
+        case "between", [(below, _), (_, above)]:
+            return high < below or low > above
+        case "=" | "<>" | "<=" | ">", [(least, most)] if high < least or low > most:
+            return True
+        case "<=" | ">", [(least, most)]:
+            return high <= least
+        case "<" | ">=", [(least, most)]:
+            return high < least or low >= most
+    return False
+
+
+def absolute(ends: tuple[float, float]) -> tuple[float, float]:
+    """Where |x| lies."""
+    sizes = sorted(map(abs, ends))
+    return (0.0 if ends[0] <= 0 <= ends[1] else sizes[0]), sizes[1]
+
+
+def power(base: Any, exponent: Any) -> float | None:
+    """NULL where there is no such number, or none that floats hold."""
+    try:
+        found = float(base) ** float(exponent)
+    except (OverflowError, ZeroDivisionError):
+        return None
+    return None if isinstance(found, complex) else found
+
+
+def power_span(base: tuple[float, float], exponent: tuple[float, float]) -> tuple[float, float]:
+    """Where x^y lies: between its values at the corners, if x is not negative or y is a whole number that is not."""
+    least, most = exponent
+    whole = least == most >= 0 and math.isfinite(least) and least == int(least)
+    corners = [power(x, y) for x in base for y in exponent]
+    if not (whole or base[0] > 0 or (base[0] == 0 <= least)) or None in corners or any(map(math.isinf, base)):
+        return -math.inf, math.inf
+    known = [each for each in corners if each is not None]
+    through = [0.0] if whole and most and base[0] < 0 < base[1] else []
+    return min(known + through), max(known + through)
 
 
 def sort_key(value: Any) -> tuple[int, Any]:

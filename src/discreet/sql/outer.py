@@ -136,7 +136,7 @@ class Outer(Sentences):
         if len(found) < 2:
             return found[0] if found else None
         scope, node = self.scope, Node("and", 0)
-        return Made(lambda *values: all_of(scope, node, *values), found, truth=True, sign="and")
+        return Made(lambda *values: all_of(scope, node, *values), found, truth=True, kind="and")
 
     def where(self, query: SelectQuery) -> Expression | None:
         return None if query.where is None else self.truth(query.where)

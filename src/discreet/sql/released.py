@@ -12,7 +12,7 @@ from typing import Any, cast
 from discreet.data import Domain, Text
 from discreet.predicate import And, Predicate
 from discreet.query import Persons, Question
-from discreet.sql.expressions import Arithmetic, Exactly, Expression, Made, Rising, Total
+from discreet.sql.expressions import Arithmetic, Exactly, Expression, Made, Rising, Total, absolute, power, power_span
 from discreet.sql.grammar import Node, Ordering, SelectQuery
 from discreet.sql.naming import SHAPES, ordinal, signature
 from discreet.sql.over_groups import Labelled, OfKeys, Over
@@ -29,9 +29,6 @@ UNSHOWN = (
 
 
 WINDOW_HINT = "For example SUM(COUNT(*)) OVER (), or RANK() OVER (ORDER BY COUNT(*) DESC)."
-
-
-_HIGHEST = 16  # power of a released number
 
 
 class Sentences:
@@ -72,7 +69,7 @@ class Sentences:
         joins = node.kind in ("and", "or", "not")
         parts = tuple(self.truth(part) if joins else self.expression(part) for part in node.parts)
         scope = self.scope
-        return Made(lambda *values: maker(scope, node, *values), parts, truth=True, sign=node.kind)
+        return Made(lambda *values: maker(scope, node, *values), parts, truth=True, kind=node.kind)
 
     def arithmetic(self, node: Node) -> Expression:
         left, right = (self.expression(part) for part in (node.parts[0], _divisor(node)))
@@ -136,18 +133,13 @@ class Sentences:
             return Rising(lambda value: _rounded(value, int(digits)), parts[0])
         if name in _GROWING and len(parts) == 1:
             return Rising(_GROWING[name], parts[0])
-        if name == "ABS" and len(parts) == 1:
-            return Rising(abs, parts[0], turns=True)
-        if name in ("POWER", "POW") and len(parts) == 2:
-            power = node.parts[1].value if node.parts[1].kind == "number" else Fraction(0)
-            if power.denominator != 1 or not 1 <= power <= _HIGHEST:
-                scope.refuse(node, f"a power is a whole number from 1 to {_HIGHEST}", "For example POWER(AVG(x), 2).")
-            return Rising(lambda value: _power(value, int(power)), parts[0], turns=True)
+        many = {"ABS": 1, "POWER": 2, "POW": 2, "NULLIF": 2, "IF": 3}.get(name, max(1, len(parts)))
+        if name in _AFTER and len(parts) != many:
+            scope.refuse(node, f"{name} takes {many} values here, found {len(parts)}", SHAPES)
+        if name in _SPANS:
+            return Made(_AFTER[name], parts, span=_SPANS[name])
         if name in _AFTER:  # the value is one of these
-            least, most, results = {"IF": (3, 3, parts[1:]), "NULLIF": (2, 2, parts[:1])}.get(name, (1, 8, parts))
-            if not least <= len(parts) <= most:
-                scope.refuse(node, f"{name} is not read like this", SHAPES)
-            return Made(_AFTER[name], parts, results, sign=name)
+            return Made(_AFTER[name], parts, {"IF": parts[1:], "NULLIF": parts[:1]}.get(name, parts))
         scope.refuse(node, f"{name} is not answered here", SHAPES)
 
     def of_keys(self, node: Node, parts: tuple[Expression, ...]) -> Expression:
@@ -266,14 +258,6 @@ def _logarithm(base: float) -> Callable[[Any], Any]:
     return lambda value: math.log(float(value)) / math.log(base) if value > 0 else None
 
 
-def _power(value: Any, power: int) -> float:
-    """Infinite beyond the floats: nothing fails after the charge."""
-    try:
-        return float(value) ** power
-    except OverflowError:
-        return math.inf if value > 0 or power % 2 == 0 else -math.inf
-
-
 def _exponential(value: Any) -> float:
     return math.exp(min(700.0, float(value)))
 
@@ -292,7 +276,22 @@ _GROWING: dict[str, Callable[[Any], Any]] = {
 }
 
 
+def _null(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *values: None if None in values else function(*values)
+
+
+_SPANS: dict[str, Callable[..., tuple[float, float]]] = {
+    "ABS": absolute,
+    "POWER": power_span,
+    "POW": power_span,
+    "GREATEST": lambda *ends: (max(low for low, _ in ends), max(high for _, high in ends)),
+    "LEAST": lambda *ends: (min(low for low, _ in ends), min(high for _, high in ends)),
+}
+
 _AFTER: dict[str, Callable[..., Any]] = {
+    "ABS": _null(abs),
+    "POWER": _null(power),
+    "POW": _null(power),
     "COALESCE": lambda *values: next((each for each in values if each is not None), None),
     "GREATEST": lambda *values: max((each for each in values if each is not None), default=None),
     "LEAST": lambda *values: min((each for each in values if each is not None), default=None),
