@@ -95,8 +95,8 @@ class Over(Expression):
         found = list[tuple[Group, Estimated]]()
         for at, group in enumerate(ordered):
             start, end = self.frame or (None, last[places[at]] - at)
-            first, stop = 0 if start is None else max(0, at + start), None if end is None else max(0, at + end + 1)
-            one = gathered(self.function, self.inner, ordered[first:stop], chosen)
+            begin, stop = 0 if start is None else max(0, at + start), None if end is None else max(0, at + end + 1)
+            one = gathered(self.function, self.inner, ordered[begin:stop], chosen)
             certain = self.frame is None or all(id(each) in chosen.sure for each in ordered)
             found.append((group, one if certain else Estimated(one.value, -math.inf, math.inf)))
         return found
