@@ -124,8 +124,8 @@ class _Binder(Tables):
                     if mark not in here | gone:
                         scope.refuse(node, "GROUPING is of what is grouped by", "For example GROUPING(a).")
                     return Node("number", node.start, (), Fraction(mark in gone))
-                if node.kind == "call" and node.value[0] in AGGREGATES:
-                    return node
+                if node.kind in ("filter", "within") or (node.kind == "call" and node.value[0] in AGGREGATES):
+                    return node  # it is of rows, whatever they are grouped by
                 mark = signature(scope, node)
                 if mark in here | gone:
                     return node if mark in here else Node("null", node.start)
