@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -14,8 +15,9 @@ from scipy.stats import binom
 from discreet.answering.linear_query import linear
 from discreet.answering.measurement import SETS, Measured, interval, noise_bound, read_off
 from discreet.data import Category, Domain, Number
-from discreet.query import Among, And, Count, Equals, Histogram, Or, Sum
+from discreet.query import Among, And, Count, Equals, GroupCount, GroupSum, Histogram, Or, Sum
 from discreet.rng import SeededRng
+from discreet.row_functions import Of
 
 KINDS = ["gaussian", "laplace"]
 FAILURE = 0.2
@@ -220,3 +222,14 @@ def test_a_sum_is_bounded_in_its_own_units():
     measured = Measured(Sum("x"), "gaussian", 3.0, 0.25, np.array(2.5))
     low, high = interval(measured, Sum("x"), fine, failure=0.1, total=None)
     assert (high - low) / 2 == pytest.approx(0.25 * noise_bound("gaussian", 12.0, copies=1, log_sets=0.0, failure=0.1))
+
+
+def test_the_groups_of_a_sum_say_nothing_about_a_count():
+    """A small sum with much noise would else be taken for a small number of rows."""
+    domain = Domain(a=Category("x", "y"), n=Number(-10, 10, step=1))
+    sums = GroupSum(["a"], Of("n"))
+    measured = Measured(sums, "gaussian", 3.0, 1.0, np.array([2.0, -1.0]))
+    assert interval(measured, Count(), domain, failure=1e-6, total=None) is None
+    counted = replace(measured, query=GroupCount(["a"]), value=np.array([40.0, 50.0]))
+    low, high = interval(counted, Count(), domain, failure=1e-6, total=None)
+    assert low < 90 < high

@@ -234,7 +234,9 @@ def _single(form: Linear) -> Mask:
 def group_cells(measured: Measured, form: Linear, domain: Domain) -> IntArray | None:
     """For a question with one number that counts whole groups of a measured histogram: which. None if it does not."""
     groups = measured.form(domain)
-    if not measured.query.groups or groups is None or not set(form.scope) <= set(groups.scope):
+    if not (measured.query.groups and measured.query.counting) or groups is None:
+        return None  # the groups of a sum count nothing
+    if not set(form.scope) <= set(groups.scope):
         return None
     if form.outputs != () or not (form.weight[form.place >= 0] == 1).all():
         return None
