@@ -266,7 +266,10 @@ class Asker:
         ]
         ways += [f"COUNT(*) FILTER (WHERE {self.condition(0)}) * 100.0 / COUNT(*)", "SQRT(COUNT(*))"]
         ways += [f"POWER({one}, 2)", f"IF(COUNT(*) > {rng.randint(0, 9)}, {one}, 0)", "POWER(COUNT(*), -0.5)"]
-        ways += [f"COALESCE(NULLIF(COUNT(*), {rng.randint(0, 5)}), 9)", f"COALESCE(LN(COUNT(*) - {rng.randint(0, 3)}), 0)"]
+        ways += [
+            f"COALESCE(NULLIF(COUNT(*), {rng.randint(0, 5)}), 9)",
+            f"COALESCE(LN(COUNT(*) - {rng.randint(0, 3)}), 0)",
+        ]
         ways += [f"COALESCE(100 / NULLIF(COUNT(*) - {rng.randint(0, 5)}, 0), -1)", "GREATEST(COUNT(*), 4) - 1"]
         ways += [
             f"COUNT(*) / (SELECT COUNT(*) FROM {self.whole})",

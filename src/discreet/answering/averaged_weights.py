@@ -56,7 +56,7 @@ class Together:
 
 @dataclass(frozen=True, slots=True, init=False)
 class AveragedWeights:
-    """Averaged multiplicative weights with the exponential mechanism, for k counts known beforehand.
+    """Averaged multiplicative weights with the exponential mechanism, for k counts known in advance.
 
     Let c_i be the true counts, h_t the hypothesis of round t (h_1 uniform over the D cells of all columns that the
     queries mention), n = `rows` a public number of rows and f_i(h) the i-th count's share of h. Round t selects one of

@@ -41,7 +41,18 @@ from discreet.sql.select import OutputColumn, Statement, key_order, parse, parse
 from discreet.sql.source import Known
 from discreet.sql.values import GroupedBy
 
-__all__ = ["Chosen", "Estimated", "Expression", "Group", "GroupedBy", "KeyOf", "Known", "MeanOf", "OutputColumn", "Peers"]
+__all__ = [
+    "Chosen",
+    "Estimated",
+    "Expression",
+    "Group",
+    "GroupedBy",
+    "KeyOf",
+    "Known",
+    "MeanOf",
+    "OutputColumn",
+    "Peers",
+]
 __all__ += [
     "QuantileOf",
     "Statement",

@@ -143,7 +143,9 @@ def gathered(function: str, inner: Expression, groups: Sequence[Group], chosen: 
     shown = {id(group) for group in chosen.shown}
     every = [(group, group.rows, inner.of(group)) for group in groups]
     every = [each for each in every if each[1].ends[1] > 0]  # the others have no rows, for certain
-    values = [one.value for group, rows, one in every if rows.value > 0 and id(group) in shown and one.value is not None]
+    values = [
+        one.value for group, rows, one in every if rows.value > 0 and id(group) in shown and one.value is not None
+    ]
     sure, maybe = list[Ends](), list[Ends]()
     for group, rows, one in every:
         if one.value is not None or one.low is not None:

@@ -1174,7 +1174,9 @@ class _Outer(_Sentences):
         conditions = [each for each in (self.inner.qualify, self.where(query)) if each is not None]
         qualify = None if not conditions else conditions[0]
         if len(conditions) == 2:
-            qualify = Made(lambda *values: None if None in values else all(values), tuple(conditions), truth=True, kind="and")
+            qualify = Made(
+                lambda *values: None if None in values else all(values), tuple(conditions), truth=True, kind="and"
+            )
         items = tuple(item for item in query.items if item.node.kind != "star")
         order = (
             self.sorted_by(replace(query, items=items), outputs)
