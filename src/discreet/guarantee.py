@@ -369,8 +369,8 @@ class Guarantee(Shown):
         if self.neighbours != other.neighbours:
             raise ParameterError(
                 f"a guarantee for {self.neighbours} cannot be added to one for {other.neighbours}: replace-one and "
-                "add-remove values, or values for different numbers of rows per person, are not comparable and cannot be converted "
-                "in Renyi currency; price every mechanism for one relation"
+                "add-remove values, or values for different numbers of rows per person, are not comparable and cannot "
+                "be converted in Renyi currency; price every mechanism for one relation"
             )
         return Guarantee(
             self.neighbours,
