@@ -668,7 +668,7 @@ def test_a_rule_is_shown_when_its_certificate_is_interrupted(run, monkeypatch):
     assert len(charges()) == 2
 
 
-# Rehearsals, narrow terminals, several rows a person.
+# Rehearsals, narrow terminals, several rows per person.
 
 
 @pytest.mark.parametrize(
@@ -721,7 +721,7 @@ def test_forty_columns_are_enough(run, monkeypatch):
 def test_several_rows_a_person_are_protected_together(run_json):
     fit = ("fit", "years.toml", "logistic", "--target", "limited", "--features", "age", "--share", "1/4")
     found = run_json(*fit)
-    assert found["guarantee"]["neighbours"] == "replace-one (5 rows a person)"
+    assert found["guarantee"]["neighbours"] == "replace-one (5 rows per person)"
     assert found["guarantee"]["unit"] == "person"
     learn = ("learn", "years.toml", "rule", "--target", "limited", "--features", "age", "--share", "1/4")
     bought = run_json(*learn, "--certify", "0.05")["certificate"]
