@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from tests.crash.service import Process, Storm, address_in, asked, prepared
+from tests.crash.service import Storm, asked, prepared, serving
 
 from bench.ledger import bare_commit, bare_write, folder, server
 
@@ -47,14 +47,10 @@ def measured(
 ) -> list[Times]:
     """Free and paid questions by one analyst in turn, with the floors between them, then by fifty at once."""
     with folder() as place:
-        desk = place / "desk"
-        keys = prepared(desk, address_in(desk, where), TOGETHER, Fraction(1, TOGETHER))
-        process = Process(desk, PRICE, 0.0)
-        try:
-            found = [*_alone(store, process.port, keys["a0"], floors, taken), *_together(store, process.port, keys)]
-        finally:
-            process.stop()
-    return found
+        made = prepared(place / "desk", where, TOGETHER, Fraction(1, TOGETHER))
+        with serving(made, PRICE, 0.0) as process:
+            alone = _alone(store, process.port, made.keys["a0"], floors, taken)
+            return [*alone, *_together(store, process.port, made.keys)]
 
 
 def _alone(
