@@ -162,7 +162,8 @@ def asked(port: int, key: str, request: str, sql: str) -> tuple[int | str, bytes
 
 
 def judged(told: Sequence[Told], entries: Sequence[dict[str, Any]], caps: dict[str, Fraction]) -> list[str]:
-    """What is wrong: nothing, if every paid answer was charged once, to the right analyst, and within the allowance.
+    """What is wrong: nothing, if every paid answer was charged once, to the right analyst, and within the allowance,
+    and who was refused had no room for a question.
 
     entries  the bodies of the ledger
     caps     what each analyst may spend, in the nano-units of the Renyi book
@@ -195,6 +196,9 @@ def judged(told: Sequence[Told], entries: Sequence[dict[str, Any]], caps: dict[s
     for each in charges.values():
         spent[each["allowance"]] += each["price"]["renyi"]
     wrong += [f"{name} spent {spent[name]} of {cap}" for name, cap in caps.items() if spent[name] > cap]
+    dearest = max((each["price"]["renyi"] for each in charges.values()), default=0)
+    refused = {each.analyst for each in told if each.status == 402}
+    wrong += [f"{name} was refused with room for a question" for name in refused if caps[name] - spent[name] >= dearest]
     return wrong
 
 

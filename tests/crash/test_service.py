@@ -31,10 +31,19 @@ def server() -> Iterator[str]:
         cluster.close()
 
 
-def stormed(folder: Path, server: str | None, *, analysts: int, processes: int, seconds: float, every: float) -> Storm:
+def stormed(
+    folder: Path,
+    server: str | None,
+    *,
+    analysts: int,
+    processes: int,
+    seconds: float,
+    every: float,
+    price: str = "0.2%",
+) -> Storm:
     """Analysts ask for some seconds, while one process after the other is killed and started again."""
     made = prepared(folder, server, analysts, SHARE)
-    running = [serving(made) for _ in range(processes)]
+    running = [serving(made, price) for _ in range(processes)]
     storm, draw, end = Storm([each.port for each in running], made.keys), random.Random(3), time.monotonic() + seconds
     kills = 0
     with storm.blowing():
@@ -68,7 +77,7 @@ def test_two_services_on_one_database_share_one_budget(tmp_path, server):
 def test_fifty_analysts_for_a_minute(tmp_path, server, store, processes):
     place = tmp_path / f"fifty{processes}"
     where = server if store == "postgres" else None
-    storm = stormed(place, where, analysts=50, processes=processes, seconds=60, every=6)
+    storm = stormed(place, where, analysts=50, processes=processes, seconds=60, every=6, price="0.5%")
     assert storm.statuses[402]  # allowances were used up, to the last unit that a question fits into
 
 
@@ -158,11 +167,12 @@ def test_the_judge_is_content_with_what_is_right():
         (TOLD, [*ENTRIES, entry(5, "answer", charge=1)], CAPS),
         (TOLD, [*ENTRIES, charge(5, "ana", "r6", 1)], CAPS),
         (TOLD, ENTRIES, {**CAPS, "ana": Fraction(9, 2)}),
+        ([*TOLD, told("ana", "r7", [], 0, status=402)], ENTRIES, {**CAPS, "ana": Fraction(10)}),
     ],
     ids=[
         *("a charge that is not there", "a price without a charge", "a charge given twice", "another's charge"),
         *("different bytes", "a failure", "an answer that is not stored", "two answers", "an allowance passed by one"),
-        "an allowance passed by a half",
+        *("an allowance passed by a half", "a refusal although there is room"),
     ],
 )
 def test_the_judge_sees_each_wrong(replies, entries, caps):

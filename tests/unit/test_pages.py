@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 import discreet as dp
-from discreet.serve import views
+from discreet.serve import page_kit, views
 from discreet.serve.app import create_app
 from discreet.serve.keys import Keys
 from tests import page_folders
@@ -668,3 +668,15 @@ def test_the_access_log_has_no_question(folder, ana):
     log = Path(folder.house.folder / "access.jsonl").read_text()
     assert "/t/{name}/ask" in log
     assert "SELECT" not in log
+
+
+def test_an_entry_beyond_all_entries_is_refused(quiet):
+    olga = quiet.browser(quiet.olga)
+    assert olga.get("/owner/t/people/entries?before=1").status_code == 200
+    assert olga.get("/owner/t/people/entries?before=1" + "0" * 30).status_code == 422
+
+
+def test_only_a_refusal_that_spent_nothing_says_so():
+    assert page_kit.refusal(dp.errors.ParameterError("no"))["unspent"]
+    assert not page_kit.refusal(dp.errors.DiscreetError("it failed after it was charged"))["unspent"]
+    assert not page_kit.refusal(dp.errors.RequestConflict("it was charged"))["unspent"]
