@@ -1,7 +1,8 @@
 """What a service costs: free and paid questions over HTTP, beside a bare fsync and beside PostgreSQL's own commit.
 
 One real process of the service on each store, with the time grid of replies off: the grid would be all that one sees.
-First one analyst asks in turn, then fifty at once. A paid question is a charge, a pass over the rows, a stored answer,
+First one analyst asks in turn, then fifty at once; who is told that the service is too busy asks again, and the whole
+time counts. A paid question is a charge, a pass over the rows, a stored answer,
 a stored saying and a kept reply: four durable writes. A free one with a request id is one: the kept reply.
 """
 
