@@ -21,6 +21,7 @@ from discreet.answering.residual_marginals import (
 )
 from discreet.answering.workload import (
     RESIDUALS,
+    ROOM,
     answers,
     methods,
     nearest,
@@ -301,9 +302,11 @@ def test_the_default_for_all_pairs_is_residuals_and_its_bounds_hold(neighbours):
 
 @pytest.mark.parametrize("neighbours", BOTH)
 @pytest.mark.parametrize("epsilon", ["0.05", "0.5", "5"])
-@pytest.mark.parametrize("rows", [60, 3000])
+@pytest.mark.parametrize("rows", [60, 3000, 20_000])
 @pytest.mark.parametrize("scopes", [PAIRS, [*PAIRS, ("a", "b", "c"), ("d",)], [("a", "d")]])
-def test_no_stated_bound_exceeds_that_of_the_plain_noisy_marginal_and_all_hold(neighbours, epsilon, rows, scopes):
+def test_no_stated_bound_exceeds_the_plain_noisy_marginals_where_that_says_something_and_all_hold(
+    neighbours, epsilon, rows, scopes
+):
     table = a_table(rows, neighbours=neighbours)
     questions = [*map(Histogram, scopes), Count(Equals("a", 1) & Equals("d", 0))]
     mechanism = residual_marginals(scopes, table.facts, funds=Funds.of(Budget(epsilon, "1e-6")))
@@ -314,7 +317,8 @@ def test_no_stated_bound_exceeds_that_of_the_plain_noisy_marginal_and_all_hold(n
         for query, (numbers, error), most in zip(
             questions, residual_answers(questions, mechanism, value, table.facts, beta), plain, strict=True
         ):
-            assert (error <= most * (1 + 2**-12)).all()
+            even = rows / require_linear(query, DOMAIN).cells
+            assert (error <= np.where(most > even, ROOM, 1) * most * (1 + 2**-12)).all()
             assert (numbers >= 0).all()
             assert (np.abs(numbers - table.exact_sum(query)) <= error).all()
 
@@ -366,7 +370,7 @@ def test_many_rows_have_the_least_largest_variance_and_few_rows_lean_on_the_colu
         worst = max(made.variance(scope, domain, rows_known=False) for scope in scopes)
         assert worst <= made.plain_scale(scopes, facts) ** 2
     assert found[10**9] == pytest.approx(np.array(even) / even[-1], rel=1e-3)
-    assert (found[200][1:9] < 0.75 * found[10**9][1:9]).all()
+    assert (found[200][1:9] < 0.6 * found[10**9][1:9]).all()
 
 
 def test_leaning_costs_as_much_and_leaves_less_after_shrinkage():

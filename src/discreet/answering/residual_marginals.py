@@ -43,7 +43,7 @@ _LISTED = 2**22  # weights times cells that are looked at to find a question's o
 _EFFECT = (
     0.3  # how large interactions are believed to be, as a share of an even cell; the n-th power for n more columns
 )
-_NEAR = 0.75  # at most so much of the variance of plain noise: the rest is room for the fit
+_NEAR = 0.95  # at most so much of the variance of plain noise
 _PAIRS = 16  # columns up to which every way to replace a row is looked at
 _UP = 1 + 1e-9  # more than floats lose in a sum of positive terms
 
