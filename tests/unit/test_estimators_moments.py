@@ -304,3 +304,12 @@ def test_several_rows_per_person_are_refused_for_arrays_before_anything_is_charg
 def test_labels_that_are_no_numbers_are_refused_by_the_reference_minimiser():
     with pytest.raises(ParameterError, match="must be 0 and 1, or -1 and 1; found others"):
         minimiser(Logistic(), X[:3], np.array(["a", "b", "a"]), Ball(1))
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_the_longest_rows_keep_their_length(relation):
+    """The moments of a row at a corner of the bounds are as long as the theorem says: none of them is cut."""
+    corners = np.array([[-1.0, 1.0], [1.0, 1.0]] * 500)
+    found = dp.PCA(n_components=2, bounds=(-1, 1), epsilon=NO_NOISE, delta=1e-9, neighbours=relation).fit(corners)
+    assert found.mean_ == pytest.approx([0, 1], abs=1e-2)
+    assert found.explained_variance_ == pytest.approx([1, 0], abs=1e-2)

@@ -462,3 +462,17 @@ def test_what_was_not_measured_together_is_taken_for_independent():
     one, two = np.array([[10.0, 20, 30], [1, 2, 37]]), np.array([70.0, 30.0])
     fitted = ResidualFit.of([(("a", "b"), one, 1.0), (("c",), two, 1.0)], sizes, total=100.0)
     assert fitted.marginal(("b", "c")) == pytest.approx(np.outer(one.sum(axis=0), two) / 100, abs=0.5)
+
+
+@pytest.mark.parametrize("neighbours", BOTH)
+def test_rows_of_persons_with_several_are_counted_and_not_the_persons(neighbours):
+    """How many rows there are is nobody's business, also where the number of persons is public."""
+    table = dp.Table(
+        {"id": [0, 0, 0, 1, 2], "a": [0, 1, 2, 0, 0], "b": [3] * 5, "c": [1] * 5, "d": [4] * 5},
+        DOMAIN,
+        neighbours=neighbours,
+        unit="id",
+        rows_per_unit=3,
+    )
+    found = made(scale=Fraction(1, 50), fineness=1).run(table, SeededRng(2))
+    assert [round(float(each.sum())) for each in found] == [5] * len(PAIRS)
