@@ -240,12 +240,7 @@ def bound(questions: Sequence[Question], mechanism: Marginals, facts: Facts, *, 
 
 
 def answers(
-    questions: Sequence[Question],
-    mechanism: Mechanism,
-    value: Any,
-    facts: Facts,
-    *,
-    beta: Exact,
+    questions: Sequence[Question], mechanism: Mechanism, value: Any, facts: Facts, *, beta: Exact
 ) -> list[tuple[Floats, Floats]]:
     """What a release says about the questions: for each its numbers, and how far off every one is at the most.
 
@@ -284,16 +279,12 @@ def residual_answers(
             shape = [size if name in part else 1 for name, size in zip(form.scope, form.shape, strict=True)]
             top = np.minimum(top, tops[part].reshape(shape)) if part in tops else top
         numbers = form.of(np.maximum(fitted.marginal(form.scope), 0.0))
-        vague = most * form.cells > facts.size if facts.size is not None else False
-        found.append(
-            nearest(numbers, read, error, np.where(vague, ROOM, 1) * most, top=top if query.counting else None)
-        )
+        room = np.where(most * form.cells > (facts.size or math.inf), ROOM, 1.0) * most
+        found.append(nearest(numbers, read, error, room, top=top if query.counting else None))
     return found
 
 
-def nearest(
-    wanted: Floats, read: Floats, error: Floats, most: Floats, *, top: Floats | None = None
-) -> tuple[Floats, Floats]:
+def nearest(wanted: Floats, read: Floats, error: Floats, most: Floats, *, top: Floats | None) -> tuple[Floats, Floats]:
     """The numbers nearest to those wanted with a bound of at most `most`, if `error` is not more, and their bounds.
 
     The truth lies within `error` of what was read; of counts also between 0 and `top`, which is None if these are none.
@@ -314,8 +305,8 @@ def residual_errors(
     where that leaves no number further off than plain noise. The first and the last hold together with probability
     1 - beta."""
     forms = [require_linear(query, facts.domain) for query in questions]
-    numbers, known = sum(math.prod(form.outputs) for form in forms), public_total(facts) is not None
-    scopes = {form.scope for form in forms}
+    scopes, known = {form.scope for form in forms}, public_total(facts) is not None
+    numbers = sum(math.prod(form.outputs) for form in forms)
     parts = {
         part: math.sqrt(mechanism.variance(part, facts.domain, rows_known=known))
         for part in parts_of_scopes(form.scope for form in forms if form.whole)
