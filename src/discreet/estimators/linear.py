@@ -45,8 +45,10 @@ class LinearModel(PrivateEstimator):
     method: str = "auto"
     max_iter: int | None = None
 
-    def _solve(self, terms: Terms, rows: Rows, loss: Loss, unit: Fraction) -> Floats:
-        """Choose a mechanism by public numbers, charge it and run it. unit: what the radius is a multiple of.
+    def _solve(self, terms: Terms, rows: Rows, loss: Loss, unit: Fraction) -> tuple[Floats, Any]:
+        """Choose a mechanism by public numbers, charge it and run it: the solution, and the loss that was taken.
+
+        unit: what the radius is a multiple of.
 
         The penalty is that of the mean over the rows that are here; sums are divided by the size of the whole table.
         """
@@ -61,9 +63,8 @@ class LinearModel(PrivateEstimator):
         seconds = rows.data.offers.pass_seconds
         listed = methods(risk, facts, fit.funds, steps=steps, share=share, pass_seconds=seconds)
         got = fit.learn(self, choose(listed, self.method, facts.size))
-        self.loss_: Any = risk.loss
         self.n_iter_, self.encoding_ = getattr(got.mechanism, "steps", 1), rows.encoding
-        return np.asarray(got.value, dtype=np.float64)
+        return np.asarray(got.value, dtype=np.float64), risk.loss
 
     def _settled(self, risk: Risk, data: Dataset, funds: Funds) -> Risk:
         """The problem with what is chosen for the model by public numbers; its ball is the unit of the radius."""
@@ -87,7 +88,8 @@ class LinearModel(PrivateEstimator):
             self.original_intercept_ = self.intercept_ + self.coef_ @ shift
 
     def _learned_state(self) -> model_file.State:
-        several, cap = np.ndim(self.intercept_) > 0, getattr(self.loss_, "cap", 1)
+        several = np.ndim(self.intercept_) > 0
+        cap = getattr(self.loss_, "cap", 1) if several else None  # of several classes: softmax, which has none
         return {
             "coefficients": self.coef_.tolist(),
             "intercept": self.intercept_.tolist() if several else float(self.intercept_),
@@ -185,7 +187,7 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
             offset, bound = _target_range(self.target_bound, centred=intercept)
             target = Number(-bound, bound, step=2 * bound / reading.GRID)
             rows, loss = reading.numbered_rows(self, terms, X, y, target, offset), self._loss(bound, Fraction(0))
-        w = self._solve(terms, rows, loss, bound / rows.norm)
+        w, _ = self._solve(terms, rows, loss, bound / rows.norm)
         self._keep(w[: rows.width], float(w[rows.width :].sum()) * float(rows.norm / 2) + float(offset), rows)
         return self
 
@@ -264,7 +266,7 @@ class LogisticRegression(PrivateClassifier, LinearModel):
         binary = Logistic(Fraction(1, 2) if self.cap == AUTO else exact.positive(cap=self.cap))
         rows = reading.class_rows(self, terms, X, y, features, intercept=reading.flag(self, "fit_intercept"))
         several = len(self.classes_)
-        w = self._solve(terms, rows, binary if several == 2 else Softmax(several), 1 / rows.norm)
+        w, self.loss_ = self._solve(terms, rows, binary if several == 2 else Softmax(several), 1 / rows.norm)
         table = w.reshape(1 if several == 2 else several, -1)
         self._keep(table[:, : rows.width], table[:, rows.width :].sum(axis=1) * float(rows.norm / 2), rows)
         return self
