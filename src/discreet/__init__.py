@@ -70,7 +70,6 @@ _ESTIMATORS = (
     "BoxClassifier",
     "ConjunctionClassifier",
     "DeclaredScaler",
-    "FilesTable",
     "FiniteClassClassifier",
     "LinearRegression",
     "LogisticRegression",

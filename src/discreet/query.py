@@ -725,6 +725,7 @@ class Persons:
     """
 
     NAME: ClassVar[str] = "persons/1"
+    by_person: ClassVar[bool] = True
     counting: ClassVar[Literal[True]] = True
     monotone: ClassVar[bool] = True
     marginal: ClassVar[bool] = False

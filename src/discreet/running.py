@@ -110,14 +110,15 @@ class Running(Shown):
         return None
 
     def totals(self, *, beta: Exact = Fraction(1, 20)) -> list[RunningTotal]:
-        """The totals of all epochs that the table has; those that are new are added now. Nothing is charged.
+        """The totals of all epochs that the table has, and of those before its last that never came: these are empty.
+        New ones are added now. Nothing is charged.
 
         beta  the probability that any bound of this counter fails
         """
         found, facts = list[RunningTotal](), self.table.facts
         for place in range(1, self.counter.epochs + 1):
             epoch = self.counter.epoch(place, facts)
-            if epoch not in self.table.epochs:
+            if epoch not in self.table.epochs and not self.counter.never_came(epoch, facts):
                 break
             answer = self._answer(epoch)
             bound = self.counter.bound(place, facts, beta)
@@ -125,7 +126,8 @@ class Running(Shown):
         return found
 
     def _answer(self, epoch: str) -> dict[str, Any]:
-        rows = self.table.over(epoch) if _growth(self.table).apart else self.table
+        there = epoch if epoch in self.table.epochs else self.table.epochs[-1]  # one that never came has no rows
+        rows = self.table.over(there) if _growth(self.table).apart else self.table
         opened = reopen(self.counter, rows, charge=self.charge, ledger=self.ledger, rng=self._rng)
         try:
             answer: dict[str, Any] = opened.ask(epoch)

@@ -613,3 +613,47 @@ def test_a_schema_finds_the_file_of_an_epoch_and_says_what_is_promised(tmp_path)
     assert made_up.epochs == ("2026-01-01", "2026-02-01", "2026-03-01")
     assert made_up.identity.rehearsal
     assert Fraction(made_up.facts.size, 3) == 300
+
+
+# An epoch that never came.
+
+
+def with_epochs(epochs, *, relation, m):
+    given = {"column": "t", "name": "made up", "neighbours": relation, "epochs_per_unit": m}
+    return dp.GrowingTable({t: rows(t) for t in epochs}, DOMAIN, unit="who", rows_per_unit=2, **given)
+
+
+@pytest.mark.parametrize(("relation", "m"), [*itertools.product(("replace-one", "add-remove"), (1, 2))])
+def test_a_running_total_goes_on_over_an_epoch_that_never_came(relation, m):
+    """Nobody is in it on any neighbour, since epochs come in their order: its step adds noise alone."""
+    two = with_epochs((1, 2), relation=relation, m=m)
+    ledger = dp.Ledger.in_memory(dp.Budget(10**9, "1e-6"), two)
+    query = dp.Count(dp.Between("v", 3, 9))
+    running = dp.Running.open(query, two, ledger, epochs=6, price="1/2")
+    assert [each.epoch for each in running.totals()] == ["1", "2"]  # 3 may still come
+    before = list(ledger.entries())
+    five = with_epochs((1, 2, 5), relation=relation, m=m)
+    ledger.add_epoch(five)
+    charged = [body["kind"] for body in list(ledger.entries())[len(before) :]]
+    found = dp.Running.find(query, five, ledger).totals()
+    assert [each.epoch for each in found] == ["1", "2", "3", "4", "5"]
+    exact = [int(five.over(*five.epochs[:some]).exact_sum(query)) for some in (1, 2, 2, 2, 3)]
+    for each, true in zip(found, exact, strict=True):
+        assert abs(each.total - true) <= each.error_bound < 1
+    assert "charge" not in charged
+    assert [body["kind"] for body in ledger.entries()].count("charge") == 1
+    with pytest.raises(LedgerMismatch):  # the epoch that was passed by does not come any more
+        ledger.add_epoch(with_epochs((1, 2, 3, 5), relation=relation, m=m))
+    with pytest.raises(ParameterError, match="these rows are of the epochs"):  # 6 may still come
+        dp.Running.find(query, five, ledger)._answer("6")
+    assert dp.Running.find(query, five, ledger).totals() == found
+
+
+def test_a_table_that_leaves_an_epoch_out_is_no_table_in_which_it_never_came():
+    """An epoch that the ledger has is not taken for empty: its rows would count nowhere."""
+    whole = with_epochs((1, 2, 3), relation="replace-one", m=1)
+    ledger = dp.Ledger.in_memory(dp.Budget(10**9, "1e-6"), whole)
+    dp.Running.open(dp.Count(), whole, ledger, epochs=6, price="1/2")
+    some = with_epochs((1, 3), relation="replace-one", m=1)
+    with pytest.raises(LedgerMismatch, match="decided by all epochs before|epochs"):
+        dp.Running.find(dp.Count(), some, ledger).totals()

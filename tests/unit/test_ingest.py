@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from discreet.data import Batch, Category, Domain, Matrix, Number, ParquetTable, Slice, Table, Vector, encoding
+from discreet.data import Batch, Category, Domain, Matrix, Number, ParquetTable, Scan, Slice, Table, Vector, encoding
 from discreet.errors import DiscreetError, LedgerMismatch, ParameterError, SchemaError
 from discreet.guarantee import Neighbours
 from discreet.query import Count, Equals, Histogram, KeyCount, Sum, VectorSum
@@ -651,14 +651,30 @@ def test_undeclared_columns_of_a_file_may_hold_anything(tmp_path):
             ParquetTable(path, Domain({name: Number(0, 1, step=1)}))
 
 
-def test_a_parquet_table_reads_no_csv_and_needs_room_for_its_row_numbers(tmp_path):
+def test_a_parquet_table_reads_no_csv_and_any_names(tmp_path):
     (tmp_path / "rows.csv").write_text("v\n1\n")
-    with pytest.raises(ParameterError, match="Table reads"):
+    with pytest.raises(ParameterError, match="Table and FilesTable read"):
         ParquetTable(tmp_path / "rows.csv", Domain(v=Number(0, 1, step=1)))
-    parquet.write_table(pa.table({"v": [1], "file_row_number": [7], "id": [1]}), tmp_path / "rows.parquet")
-    with pytest.raises(SchemaError, match="file_row_number"):
-        ParquetTable(tmp_path / "rows.parquet", Domain(v=Number(0, 1, step=1)), unit="id", rows_per_unit=1)
-    assert ParquetTable(tmp_path / "rows.parquet", Domain(v=Number(0, 1, step=1))).facts.size == 1
+    columns = {"v": [1], "file_row_number": [7], "id": [1], "v.w": [0], "filename": [1], "c0": [1], "row_order": [0]}
+    parquet.write_table(pa.table(columns), tmp_path / "rows.parquet")
+    domain = Domain({name: Number(0, 9, step=1) for name in columns if name != "id"})
+    for more in ({}, {"unit": "id", "rows_per_unit": 1}):
+        table = ParquetTable(tmp_path / "rows.parquet", domain, **more)
+        for name in domain.names:
+            assert int(table.exact_sum(Sum(name))) == columns[name][0]
+            assert int(table.exact_sum(lambda batch, name=name: batch[name].sum())) == columns[name][0]
+
+
+def test_the_name_of_a_folder_is_no_column(tmp_path):
+    folder = tmp_path / "v=5"
+    folder.mkdir()
+    parquet.write_table(pa.table({"v": [1, 2]}), folder / "rows.parquet")
+    (folder / "rows.csv").write_text("v\n1\n2\n")
+    domain, query = Domain(v=Number(0, 9, step=1)), Histogram("v")
+    expected = Table({"v": [1, 2]}, domain).exact_sum(query).tolist()
+    for name in ("rows.parquet", "rows.csv"):
+        assert Table(folder / name, domain).exact_sum(query).tolist() == expected
+    assert ParquetTable(folder / "rows.parquet", domain).exact_sum(query).tolist() == expected
 
 
 @pytest.mark.parametrize("more", [{"batch_rows": 0}, {"threads": 0}, {"memory_limit": "lots"}, {"unit_memory": 0}])
@@ -673,19 +689,10 @@ def test_a_scan_leaves_no_directory_behind(tmp_path, monkeypatch):
     (tmp_path / "spill").mkdir()
     path = tmp_path / "rows.parquet"
     parquet.write_table(pa.table({"v": [1] * 100}), path)
-    data = ParquetTable(path, Domain(v=Number(0, 1, step=1)), batch_rows=10)
-    seen = []
-
-    def look(batch):
-        for each in (tmp_path / "spill").iterdir():
-            seen.append(each.stat().st_mode & 0o777)
-        if batch.rows:
-            raise ZeroDivisionError
-        return np.zeros((), dtype=np.int64)
-
-    with pytest.raises(ZeroDivisionError):
-        data.exact_sum(look)
-    assert seen == [0o700]
+    frames = Scan(path, batch_rows=10).frames(["v"])
+    next(frames)
+    assert [each.stat().st_mode & 0o777 for each in (tmp_path / "spill").iterdir()] == [0o700]
+    frames.close()
     assert list((tmp_path / "spill").iterdir()) == []
 
 

@@ -475,7 +475,7 @@ def test_a_running_total_needs_rows_that_cannot_change_unnoticed(databases, tmp_
     for moving in databases.tables(rows, domain, version=None, size=None, **declared):
         ledger = dp.Ledger.in_memory(dp.Budget(1, "1e-6"), moving)
         for table in (moving, DistinctRows(moving)):
-            with pytest.raises(NotOffered, match=r"may change between two steps.*version="):
+            with pytest.raises(NotOffered, match=r"may change unnoticed.*version="):
                 dp.converse(counter, table, ledger=ledger)
         assert [entry["kind"] for entry in ledger.entries()] == ["open", "facts"]
         dp.release(dp.Laplace(dp.Count(), scale=10), moving, ledger=ledger)

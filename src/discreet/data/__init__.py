@@ -19,10 +19,10 @@ private attributes only; a dataset prints its declaration, never its rows, and r
     calendar.py  instants, periods and parts of dates    database.py  several tables about the same persons
     encoding.py  frames to values to codes (narwhals)    files.py     files to frames (duckdb, pyarrow)
     ingest.py    what the datasets share; persons        slices.py    the door of the most extreme rows
-    table.py     Table, ParquetTable                     matrix.py    Matrix, BitMatrix, Integers
+    table.py     Table                                   matrix.py    Matrix, BitMatrix, Integers
     keys.py      rows as one number each                 distinct.py  DistinctRows: sums from the distinct rows
     far.py       the doors over an engine                engines.py   what runs functions on parts: Processes
-    files_table.py  FilesTable, staged codes             spark.py     Spark as an engine, SparkTable
+    files_table.py  FilesTable, ParquetTable, staging    spark.py     Spark as an engine, SparkTable
     growing.py   GrowingTable, its epochs
 
 Other packages import from here, not from the modules; the array types of `discreet.arrays` are here too.
@@ -54,7 +54,7 @@ from discreet.data.domain import (
 from discreet.data.encoding import Frame, encode, grid_rows, read, shrunk
 from discreet.data.engines import Engine, Processes
 from discreet.data.files import Scan, parquet_types, write_parquet
-from discreet.data.files_table import FilesTable
+from discreet.data.files_table import FilesTable, ParquetTable
 from discreet.data.growing import EpochsView, GrowingTable, epoch_code, epoch_column, epoch_label
 from discreet.data.ingest import FIRST_EDITION, checked_edition, require_columns
 from discreet.data.matrix import BitMatrix, Integers, Matrix
@@ -81,7 +81,7 @@ from discreet.data.rows import (
 )
 from discreet.data.slices import slices_of
 from discreet.data.spark import Spark, SparkTable, this_session
-from discreet.data.table import ParquetTable, Table
+from discreet.data.table import Table
 from discreet.data.tally import (
     CodeOf,
     Condition,

@@ -3,6 +3,7 @@
 An engine only hands out work. The function and the parts are values (`data.rows` says what that means), so that an
 engine may copy them, repeat them after a loss, and run them in any order; noise is drawn by the owner's process alone.
 
+    Here()          this process
     Processes(2)    processes of this machine
     Spark(session)  a Spark cluster as the scheduler (`data.spark`)
 """
@@ -29,12 +30,15 @@ class Engine(Protocol):
 
     workers       how many parts it runs at the same time
     pass_seconds  about how long it takes to run nothing
+    local         whether it runs on this machine, which duckdb may then read the files of
     """
 
     @property
     def workers(self) -> int: ...
     @property
     def pass_seconds(self) -> float: ...
+    @property
+    def local(self) -> bool: ...
     def map(self, function: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]: ...
 
 
@@ -89,6 +93,16 @@ def _apply(work: bytes, part: Any) -> Any:
     return pickle.loads(work)(part)
 
 
+class Here:
+    """This process, one part after the other."""
+
+    workers, pass_seconds, local = 1, 0.0, True
+
+    def map(self, function: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
+        """The results, in the order of the parts."""
+        return [function(part) for part in parts]
+
+
 class Processes:
     """Processes of this machine: `count` of them, started when they are first needed.
 
@@ -96,7 +110,7 @@ class Processes:
     A process that dies is replaced, and what it did not finish is done again, at most four times.
     """
 
-    pass_seconds = 0.05
+    pass_seconds, local = 0.05, True
 
     def __init__(self, count: int = 2) -> None:
         self.workers = exact.whole(count=count)

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core import Codes, DiscreetError, ParameterError, SchemaError, exact
+from discreet.core import Codes, DiscreetError, Neighbours, ParameterError, SchemaError, exact
 from discreet.data.domain import Domain
-from discreet.data.ingest import PrivateRows
+from discreet.data.ingest import PrivateRows, checked_domain, checked_edition, facts_of, identity_of
 from discreet.data.keys import DistinctKeys, mixed
 from discreet.data.needs import Needs, Offers
 from discreet.data.rows import (
@@ -73,6 +73,39 @@ class Far(PrivateRows):
     __slots__ = ("_domain", "_offers")
     _domain: Domain
     _offers: Offers
+
+    def _declare(
+        self,
+        domain: Domain,
+        name: str,
+        neighbours: Neighbours | str,
+        unit: str | None,
+        rows_per_unit: int | None,
+        edition: str | None,
+    ) -> None:
+        """What the owner declares."""
+        checked_edition(edition)
+        self._domain, self.source = checked_domain(domain), None
+        self.identity = identity_of(name, neighbours, unit, rows_per_unit)
+
+    def _offer(self, gather_limit: int | None, pass_seconds: float, *, fixed: bool = True) -> None:
+        limit = None if gather_limit is None else exact.whole(0, gather_limit=gather_limit)
+        self._offers = FarOffers(gather_limit=limit, pass_seconds=pass_seconds, fixed=fixed)
+
+    def _settle(self, rows: int, persons: int, *, size: int | None, edition: str | None) -> None:
+        """The facts, when the rows were read. Under add-remove a declared size above 2^31 raises the bound of rows."""
+        self.facts = facts_of(
+            self._domain,
+            self.identity,
+            size=size,
+            persons_found=persons,
+            edition=checked_edition(edition),
+            most=MAX_FAR_ROWS,
+        )
+        if rows > (most := self.facts.rows_bound):
+            raise ParameterError(
+                f"prices hold for at most {most:,} rows and there are more: declare size= (persons), as many"
+            )
 
     def _folded(self, names: tuple[str, ...], fold: Fold, *, persons: bool) -> list[Any]:
         """The fold of each part, which reads these columns; persons: and no person is in two batches."""
@@ -140,19 +173,6 @@ class Far(PrivateRows):
         if max(rows) > MAX_ROWS or sum(rows) > MAX_FAR_ROWS:
             raise SchemaError("a far table holds at most 2**40 rows, and a part of it at most 2**31 - 1")
         return sum(rows)
-
-
-def checked_limit(gather_limit: object) -> int:
-    """Bytes that may be gathered."""
-    return exact.whole(0, gather_limit=gather_limit)
-
-
-def require_bound(rows: int, facts: Facts) -> None:
-    """No more rows than prices assume. Under add-remove a declared size above 2^31 raises the bound."""
-    if rows > facts.rows_bound:
-        raise ParameterError(
-            f"prices hold for at most {facts.rows_bound:,} rows and there are more: declare size= (persons), as many"
-        )
 
 
 def far_total(parts: Iterable[Any]) -> Any:

@@ -26,7 +26,6 @@ from discreet.data.encoding import quietly
 
 _LONGEST_LINE = 2**21  # bytes; duckdb's limit
 _CHUNK = 2**24  # bytes of a file that are looked at at a time
-ROW_NUMBER = "file_row_number"  # duckdb's name for the place of a row in a Parquet file
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +62,10 @@ class Scan:
             rows = quietly(lambda: connection.sql(f"SELECT * FROM {self._relation()} LIMIT 0"), self._complaint)
             return tuple(rows.columns)
 
-    def frames(self, columns: Sequence[str], *, numbered: bool = False) -> Iterator[Any]:
+    def frames(self, columns: Sequence[str]) -> Iterator[Any]:
         """The rows as pyarrow tables of at most batch_rows rows with these columns, in the order of the file."""
         arrow, complaint = _module("pyarrow"), self._complaint
-        wanted = [_quoted(name) for name in (*columns, *([ROW_NUMBER] if numbered else []))]
+        wanted = [_quoted(name) for name in columns]
         if self.is_csv:  # the columns of a CSV file are known to duckdb by their places
             quietly(lambda: _check_lines(self.path), complaint)
             places = {_quoted(name): place for place, name in reversed(list(enumerate(self.names())))}
@@ -77,11 +76,6 @@ class Scan:
             while (batch := quietly(lambda: next(reader, None), complaint)) is not None:
                 for start in range(0, batch.num_rows, self.batch_rows):
                     yield arrow.Table.from_batches([batch.slice(start, self.batch_rows)])
-
-    @property
-    def pattern(self) -> str:
-        """The path as duckdb reads it: a pattern that matches only itself."""
-        return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(self.path))
 
     @contextmanager
     def opened(self) -> Iterator[Any]:
@@ -98,14 +92,19 @@ class Scan:
         raise SchemaError(f"{self._complaint} ({failure})")
 
     def _relation(self) -> str:
-        path = "'" + self.pattern.replace("'", "''") + "'"
+        path = "'" + pattern_of(self.path).replace("'", "''") + "'"
         if not self.is_csv:
-            return f"read_parquet({path})"
+            return f"read_parquet({path}, hive_partitioning=false)"  # a folder's name is no column
         columns = ", ".join(f"c{place}: 'VARCHAR'" for place in range(len(self.names())))
         return (
             f"read_csv({path}, columns={{{columns}}}, auto_detect=false, header=true, "
-            "delim=',', quote='\"', escape='\"', nullstr='', strict_mode=true)"
+            "delim=',', quote='\"', escape='\"', nullstr='', strict_mode=true, hive_partitioning=false)"
         )
+
+
+def pattern_of(path: Path) -> str:
+    """A path as duckdb reads it: a pattern that matches only itself."""
+    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(path))
 
 
 def resolved(path: str | os.PathLike[str]) -> Path:
@@ -149,9 +148,9 @@ def parquet_types(path: Path) -> dict[str, str]:
     return {field.name: next((kind for kind, holds in kinds if holds(field.type)), "text") for field in schema}
 
 
-def write_parquet(frame: Any, file: Any, *, one_group: bool = False) -> None:
-    """Write a pyarrow table to an open file; one_group: as one row group."""
-    _module("pyarrow.parquet").write_table(frame, file, row_group_size=max(1, frame.num_rows) if one_group else None)
+def write_parquet(frame: Any, file: Any) -> None:
+    """Write a pyarrow table to an open file."""
+    _module("pyarrow.parquet").write_table(frame, file)
 
 
 def table_of_batches(batches: Sequence[Any]) -> Any:
@@ -173,29 +172,43 @@ def file_stamp(path: Path) -> tuple[int, int] | None:
     return found.st_size, found.st_mtime_ns
 
 
-def row_groups(path: Path) -> tuple[tuple[str, ...], list[int]]:
-    """The names of a Parquet file's columns, and how many rows each of its row groups has."""
+def row_groups(path: Path) -> tuple[dict[str, Any] | None, tuple[str, ...], list[int]]:
+    """The types of a Parquet file's columns by name, None if a name is there twice; the names; how many rows each of
+    its row groups has."""
     parquet = _module("pyarrow.parquet")
 
-    def read() -> tuple[tuple[str, ...], list[int]]:
+    def read() -> tuple[dict[str, Any] | None, tuple[str, ...], list[int]]:
         with parquet.ParquetFile(path) as file:
             groups = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
-            return tuple(file.schema_arrow.names), groups
+            types, names = {field.name: field.type for field in file.schema_arrow}, tuple(file.schema_arrow.names)
+            return types if len(types) == len(names) else None, names, groups
 
     return quietly(read, f"{path.name!r} cannot be read as Parquet")
 
 
-def read_row_groups(path: Path, groups: Sequence[int], columns: Sequence[str]) -> Iterator[Any]:
-    """These columns of some row groups of a Parquet file, group by group, as pyarrow tables."""
-    parquet, complaint = _module("pyarrow.parquet"), f"{path.name!r} cannot be read as Parquet"
+def read_row_groups(path: Path, groups: Sequence[int] | None, columns: Sequence[str], rows: int) -> Iterator[Any]:
+    """These columns of some, or all, row groups of a Parquet file, as pyarrow tables of at most so many rows."""
+    parquet, arrow, complaint = (
+        _module("pyarrow.parquet"),
+        _module("pyarrow"),
+        f"{path.name!r} cannot be read as Parquet",
+    )
     with quietly(lambda: parquet.ParquetFile(path), complaint) as file:
-        for group in groups:
-            yield quietly(lambda group=group: file.read_row_group(group, columns=list(columns)), complaint)  # type: ignore[misc]
+        chosen = [*range(file.num_row_groups)] if groups is None else [*groups]
+        batches = quietly(lambda: file.iter_batches(rows, chosen, list(columns)), complaint)
+        while (batch := quietly(lambda: next(batches, None), complaint)) is not None:
+            yield arrow.Table.from_batches([batch])
 
 
 def arrow_table(columns: Mapping[str, Any]) -> Any:
-    """Arrays and lists by name, as a pyarrow table."""
+    """Arrays, and lists of texts or bytes, by name, as a pyarrow table."""
     return _module("pyarrow").table(dict(columns))
+
+
+def text_array(texts: Sequence[str | None]) -> Any:
+    """Texts as pyarrow's, also if all are missing."""
+    arrow = _module("pyarrow")
+    return arrow.array(texts, arrow.string())
 
 
 def _header(path: Path) -> tuple[str, ...]:
@@ -204,6 +217,10 @@ def _header(path: Path) -> tuple[str, ...]:
         names = tuple(next(csv.reader((line.decode("utf-8-sig") for line in lines), strict=True), ()))
     if not names:
         raise SchemaError(f"{path.name!r} has no header line")
+    if len(names) == 1 and (sign := next((each for each in ";\t|" if each in names[0]), "")):
+        raise SchemaError(f"the columns of {path.name!r} seem to be separated by {sign!r}: separate them by commas")
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise SchemaError(f"{path.name!r} names the column {twice[0]!r} twice: give every column a name of its own")
     return names
 
 

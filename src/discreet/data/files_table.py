@@ -1,17 +1,23 @@
-"""Many Parquet files as one table: row groups are handed out as tasks, and each task reads its own.
+"""Files of rows as one table: row groups are handed out as tasks, and each task reads its own.
 
     FilesTable("visits/", domain, run=Processes(2))              a folder of .parquet files
     FilesTable(["a.parquet", "b.parquet"], domain, run=Spark(session))
+    FilesTable("visits/*.csv", domain)
+    ParquetTable("visits.parquet", domain)                       one file, read by this process
 
-The tasks of a table are its row groups, `parts` tasks of about as many rows each. No row passes through the engine: a
-worker opens the file itself, so every worker must see the same paths.
+The tasks of a table are its row groups, `parts` tasks of about as many rows each; a CSV file is one task. No row passes
+through the engine: a worker opens the file itself, so every worker must see the same paths.
 
 Staged codes. At most k rows of a person are kept whatever file they are in, so that the rows of a person must meet.
 That is done once, when the table is made, through a folder that all workers see (`stage`). Each task writes its rows,
-as codes, into one file for each of some parts of the persons (a hash of the person). A second round of tasks chooses,
-in each part, the rows that a Table would keep, by the same order, and writes them together. Later sums read these
-files, in which no person is in two parts. Without a unit, stage= is a choice: sums then read codes instead of the
-sources. The folder is readable by its owner only, and removed when the table is closed or forgotten.
+as codes, into files for some parts of the persons (a hash of the person). A second round of tasks chooses, in each
+part, the rows that a Table would keep, by the same order, and writes them together. Later sums read these files, in
+which no person is in two parts. CSV files are always staged, so that their text is read once; with stage= Parquet
+files are, too. The folder is readable by its owner only, and removed when the table is closed or forgotten.
+
+Counts, histograms and whole-number sums are one GROUP BY in duckdb (`data.pushdown`) over the files, or over the
+staged codes, if the engine is of this machine. What was encoded by the library and staged needs no rule in SQL: floats,
+spelled numbers and persons of several rows are counted like all others.
 """
 
 from __future__ import annotations
@@ -26,105 +32,116 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core import Codes, LedgerMismatch, Neighbours, ParameterError, Words, exact
+from discreet.core import Codes, LedgerMismatch, Neighbours, ParameterError, exact
 from discreet.data.domain import Domain
 from discreet.data.encoding import Frame, encode_any
-from discreet.data.engines import Engine, Processes
-from discreet.data.far import (
-    BATCH_ROWS,
-    GATHER_LIMIT,
-    MAX_FAR_ROWS,
-    Far,
-    FarOffers,
-    Fold,
-    checked_limit,
-    require_bound,
-)
+from discreet.data.engines import Engine, Here, Processes
+from discreet.data.far import BATCH_ROWS, GATHER_LIMIT, Far, Fold
 from discreet.data.files import (
+    Scan,
     arrow_table,
     file_stamp,
     joined_tables,
     read_row_groups,
     resolved,
     row_groups,
+    text_array,
     write_parquet,
 )
-from discreet.data.ingest import (
-    FIRST_EDITION,
-    EncodedRows,
-    KeptRows,
-    checked_domain,
-    checked_edition,
-    facts_of,
-    identity_of,
-    needed,
-    partition,
-)
-from discreet.data.rows import Batch, Identity, Texts
+from discreet.data.ingest import FIRST_EDITION, EncodedRows, KeptRows, needed, partition
+from discreet.data.pushdown import PushDown
+from discreet.data.rows import Batch, Identity, Summand, Summed, Texts
+
+Result = TypeVar("Result")
 
 _ROWS_A_PART = 2**20  # of a staged part of the persons, about
-_HIGH, _LOW, _ORDER = "person high", "person low", "order"  # of a staged row, beside its codes c0, c1, ...
-_PERSON = "person"
+_BYTES_TO_CHOOSE = 96  # of memory for each row while the rows of a person are ordered
+_BYTES_A_LINE = 32  # of a CSV file, about: how many parts of the persons there are hangs on it
+_TOP = np.uint64(1 << 63)
+WORDS = ("person_high", "person_low", "row_order")
+"""The words of a person and of the order of a person's rows, beside the staged codes c0, c1, ..."""
 
 
-def batch_of(table: Any, domain: Domain) -> Batch:
-    """Some rows as Arrow; each column is encoded when it is asked for."""
-    frame, texts = Frame(table), dict[str, Texts]()
+# Tasks.
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroups:
+    """A task: some row groups of some Parquet files."""
+
+    groups: tuple[tuple[str, int], ...]
+    rows: int = BATCH_ROWS
+
+    def frames(self, names: Sequence[str]) -> Iterator[tuple[Frame, int]]:
+        """These columns, with how many rows there are, batch by batch."""
+        files: dict[str, list[int]] = {}
+        for path, group in self.groups:
+            files.setdefault(path, []).append(group)
+        for path, groups in files.items():
+            for table in read_row_groups(Path(path), groups, names, self.rows):
+                yield Frame(table), table.num_rows
+
+    def batches(self, domain: Domain, names: tuple[str, ...], *, persons: bool) -> Iterator[Batch]:
+        return (batch_of(frame, rows, domain) for frame, rows in self.frames(names))
+
+
+@dataclass(frozen=True, slots=True)
+class CsvFile:
+    """A task of the first round: a CSV file."""
+
+    path: str
+
+    def frames(self, names: Sequence[str]) -> Iterator[tuple[Frame, int]]:
+        """These columns, with how many rows there are, batch by batch."""
+        for table in Scan(Path(self.path), BATCH_ROWS, threads=1).frames(names):
+            yield Frame(table, spelled=True), table.num_rows
+
+
+@dataclass(frozen=True, slots=True)
+class StagedCodes:
+    """A task: files of codes; with persons, all rows of a person are in it."""
+
+    paths: tuple[str, ...]
+    rows: int = BATCH_ROWS
+
+    def batches(self, domain: Domain, names: tuple[str, ...], *, persons: bool) -> Iterator[Batch]:
+        wanted = [*staged_names(domain, names).values(), *(WORDS[:2] if persons else ())]
+        tables = (each for path in self.paths for each in read_row_groups(Path(path), None, wanted, self.rows))
+        return staged_batches(tables, domain, names, persons=persons)
+
+
+def batch_of(frame: Frame, rows: int, domain: Domain) -> Batch:
+    """Some rows; each column is encoded when it is asked for."""
+    texts = dict[str, Texts]()
 
     def load(name: str) -> npt.NDArray[Any]:
         codes, texts[name] = encode_any(frame[name], domain[name], name)
         return codes
 
-    return Batch(domain, table.num_rows, load, texts=texts.__getitem__)
+    return Batch(domain, rows, load, texts=texts.__getitem__)
 
 
-def batches_of_tables(tables: Iterable[Any], domain: Domain) -> Iterator[Batch]:
-    """Arrow tables as batches of at most BATCH_ROWS rows; at least one, maybe empty, batch."""
-    some = False
+def staged_names(domain: Domain, names: Sequence[str]) -> dict[str, str]:
+    """Where the codes of these columns are staged."""
+    return {name: f"c{place}" for place, name in enumerate(domain.names) if name in names}
+
+
+def staged_batches(tables: Iterable[Any], domain: Domain, names: Sequence[str], *, persons: bool) -> Iterator[Batch]:
+    """Staged rows as batches: codes as they are, texts encoded again; with persons, one batch of all."""
+    columns = staged_names(domain, names)
+    if persons:
+        found = list(tables)
+        tables = [joined_tables(found)] if found else []
     for table in tables:
-        for start in range(0, table.num_rows, BATCH_ROWS):
-            some = True
-            yield batch_of(table.slice(start, BATCH_ROWS), domain)
-    if not some:
-        yield Batch.empty(domain)
+        yield _staged_batch(table, domain, columns, persons=persons)
 
 
-@dataclass(frozen=True, slots=True)
-class RowGroups:
-    """A task: some row groups of some files."""
-
-    groups: tuple[tuple[str, int], ...]
-
-    def tables(self, names: Sequence[str]) -> Iterator[Any]:
-        """These columns, as Arrow tables, row group by row group."""
-        for path, group in self.groups:
-            yield from read_row_groups(Path(path), [group], names)
-
-    def batches(self, domain: Domain, names: tuple[str, ...], *, persons: bool) -> Iterator[Batch]:
-        return batches_of_tables(self.tables(names), domain)
-
-
-@dataclass(frozen=True, slots=True)
-class StagedCodes:
-    """A task: a file of codes, as one batch; with persons, all rows of a person are in it, one after the other."""
-
-    path: str
-    persons: bool
-
-    def batches(self, domain: Domain, names: tuple[str, ...], *, persons: bool) -> Iterator[Batch]:
-        columns = {name: f"c{place}" for place, name in enumerate(domain.names) if name in names}
-        more = [_PERSON] if self.persons and persons else []
-        for table in read_row_groups(Path(self.path), [0], [*columns.values(), *more]):
-            yield staged_batch(table, domain, columns, _PERSON if more else None)
-
-
-def staged_batch(table: Any, domain: Domain, columns: Mapping[str, str], person: str | None) -> Batch:
-    """Staged rows as a batch: codes as they are, texts encoded again."""
+def _staged_batch(table: Any, domain: Domain, columns: Mapping[str, str], *, persons: bool) -> Batch:
     texts = dict[str, Texts]()
 
     def load(name: str) -> Any:
@@ -133,76 +150,43 @@ def staged_batch(table: Any, domain: Domain, columns: Mapping[str, str], person:
         codes, texts[name] = encode_any(Frame(table)[columns[name]], domain[name], name)
         return codes
 
-    whose = None if person is None else functools.partial(np.asarray, table.column(person).to_numpy())
-    return Batch(domain, table.num_rows, load, persons=whose, texts=texts.__getitem__)
+    def whose() -> Codes:
+        return _numbered(*(table.column(name).to_numpy() for name in WORDS[:2]))
+
+    return Batch(domain, table.num_rows, load, persons=whose if persons else None, texts=texts.__getitem__)
 
 
-def staged_columns(rows: EncodedRows) -> dict[str, Any]:
-    """Encoded rows as columns that are staged: codes, and texts as they are."""
-    found: dict[str, Any] = {}
+def _numbered(high: Codes, low: Codes) -> Codes:
+    """A number for each row, the same for rows of equal words."""
+    order, starts = np.lexsort((low, high)), np.ones(len(high), dtype=bool)
+    high, low = high[order], low[order]
+    starts[1:] = (high[1:] != high[:-1]) | (low[1:] != low[:-1])
+    numbers = np.empty(len(order), dtype=np.int64)
+    numbers[order] = np.cumsum(starts) - 1
+    return numbers
+
+
+def staged_table(rows: EncodedRows, identity: Identity, *, wide: bool = False) -> Any:
+    """Encoded rows as they are staged: codes, texts, and words as signed integers in the same order; wide: all codes
+    in 64 bits."""
+    columns: dict[str, Any] = {}
     for place, (name, codes) in enumerate(rows.codes.items()):
         texts = rows.texts.get(name)
-        found[f"c{place}"] = codes if texts is None else [texts[code] for code in codes.tolist()]
-    return found
-
-
-def scatter(task: tuple[int, RowGroups], *, domain: Domain, identity: Identity, folder: str, shares: int) -> int:
-    """The first round: the rows of a task, encoded, into one file for each part of the persons. How many rows."""
-    place, source = task
-    tables = source.tables(needed(domain, identity))
-    frames = [table.slice(start, BATCH_ROWS) for table in tables for start in range(0, table.num_rows, BATCH_ROWS)]
-    found = [EncodedRows.of(Frame(table), domain, identity) for table in frames]
-    if not found:
-        return 0
-    rows = EncodedRows.joined(found)
-    columns, share = staged_columns(rows), np.zeros(rows.rows, dtype=np.int64)
+        kept = codes.astype(np.int64) if wide else codes
+        columns[f"c{place}"] = kept if texts is None else text_array([texts[code] for code in codes.tolist()])
     if rows.ids is not None:
-        share = partition(rows.ids, shares)
-        signed = [words.view(np.int64) for words in (*rows.ids, rows.order(identity))]
-        columns |= dict(zip((_HIGH, _LOW, _ORDER), signed, strict=True))
-    whole = arrow_table(columns)
-    for each in range(shares) if rows.ids is not None else (0,):
-        chosen = whole if rows.ids is None else whole.take(np.flatnonzero(share == each))
-        at = f"{folder}/kept-{place}" if rows.ids is None else f"{folder}/share-{each}-{place}"
-        _written(chosen, Path(f"{at}.parquet"))
-    return rows.rows
-
-
-def choose(share: int, *, identity: Identity, folder: str, tasks: int) -> tuple[int, int]:
-    """The second round: of a part of the persons, the rows that are kept, person after person. Rows and persons."""
-    sources = [Path(f"{folder}/share-{share}-{task}.parquet") for task in range(tasks)]
-    tables = [table for path in sources if path.exists() for table in read_row_groups(path, [0], _names(path))]
-    if not tables:
-        return 0, 0
-    whole = joined_tables(tables)
-    high, low, order = (whole.column(name).to_numpy().view(np.uint64) for name in (_HIGH, _LOW, _ORDER))
-    kept = KeptRows.of((high, low), order, identity.neighbours.rows)
-    rows = whole.take(kept.places).drop_columns([_HIGH, _LOW, _ORDER])
-    _written(
-        rows.append_column(_PERSON, arrow_table({_PERSON: kept.persons}).column(0)),
-        Path(f"{folder}/kept-{share}.parquet"),
-    )
-    return len(kept.places), kept.count
-
-
-def _names(path: Path) -> tuple[str, ...]:
-    return row_groups(path)[0]
-
-
-def _written(table: Any, path: Path) -> None:
-    """Write a file whole or not at all: a task may be repeated, also while another copy of it runs."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix="part-")
-    with os.fdopen(handle, "wb") as file:
-        write_parquet(table, file, one_group=True)
-    os.replace(name, path)
+        words = (*rows.ids, rows.order(identity))
+        columns |= {name: (each ^ _TOP).view(np.int64) for name, each in zip(WORDS, words, strict=True)}
+    return arrow_table(columns)
 
 
 def fold_part(part: Any, *, fold: Fold, domain: Domain, names: tuple[str, ...], persons: bool) -> Any:
-    """What a worker makes of one part; an empty one has an empty batch."""
-    return fold(_never_none(part.batches(domain, names, persons=persons), domain))
+    """What a worker makes of one part."""
+    return fold(never_none(part.batches(domain, names, persons=persons), domain))
 
 
-def _never_none(batches: Iterable[Batch], domain: Domain) -> Iterator[Batch]:
+def never_none(batches: Iterable[Batch], domain: Domain) -> Iterator[Batch]:
+    """The batches; of none, an empty one."""
     some = False
     for batch in batches:
         some = True
@@ -211,10 +195,61 @@ def _never_none(batches: Iterable[Batch], domain: Domain) -> Iterator[Batch]:
         yield Batch.empty(domain)
 
 
-class FilesTable(Far):
-    """The rows of many Parquet files: FilesTable(folder or paths, domain, run=Processes(2)).
+# The two rounds of staging.
 
-    paths         a folder (its .parquet files), a pattern ("visits/*.parquet"), a file, or a list of files
+
+def scatter(task: tuple[int, Any], *, domain: Domain, identity: Identity, folder: str, shares: int) -> int:
+    """The first round: the rows of a task, encoded, into files for each part of the persons. How many rows."""
+    (place, source), total = task, 0
+    for number, rows in enumerate(_chunks(source.frames(needed(domain, identity)), domain, identity)):
+        whole, total = staged_table(rows, identity), total + rows.rows
+        if rows.ids is None:
+            _written(whole, f"{folder}/kept-{place}-{number}.parquet")
+            continue
+        share = partition(rows.ids, shares)
+        for each in np.unique(share).tolist():
+            _written(whole.take(np.flatnonzero(share == each)), f"{folder}/share-{each}-{place}-{number}.parquet")
+    return total
+
+
+def _chunks(frames: Iterable[tuple[Frame, int]], domain: Domain, identity: Identity) -> Iterator[EncodedRows]:
+    """The rows, encoded, about _ROWS_A_PART at a time."""
+    waiting: list[EncodedRows] = []
+    for frame, _ in frames:
+        waiting.append(EncodedRows.of(frame, domain, identity))
+        if sum(each.rows for each in waiting) >= _ROWS_A_PART:
+            yield EncodedRows.joined(waiting)
+            waiting = []
+    if waiting:
+        yield EncodedRows.joined(waiting)
+
+
+def choose(share: int, *, identity: Identity, folder: str) -> tuple[int, int]:
+    """The second round: of a part of the persons, the rows that are kept. How many rows, and of how many persons."""
+    sources = sorted(Path(folder).glob(f"share-{share}-*.parquet"))
+    if not sources:
+        return 0, 0
+    names = row_groups(sources[0])[1]
+    whole = joined_tables([table for path in sources for table in read_row_groups(path, None, names, BATCH_ROWS)])
+    high, low, order = (whole.column(name).to_numpy().view(np.uint64) ^ _TOP for name in WORDS)
+    kept = KeptRows.of((high, low), order, identity.neighbours.rows)
+    _written(whole.take(kept.places), f"{folder}/kept-{share}.parquet")
+    return len(kept.places), kept.count
+
+
+def _written(table: Any, path: str) -> None:
+    """Write a file whole or not at all: a task may be repeated, also while another copy of it runs."""
+    handle, name = tempfile.mkstemp(dir=Path(path).parent, prefix="part-")
+    with os.fdopen(handle, "wb") as file:
+        write_parquet(table, file)
+    os.replace(name, path)
+
+
+class FilesTable(Far):
+    """The rows of many files: FilesTable(folder or paths, domain, run=Processes(2)).
+
+    paths         a folder (its .parquet files), a pattern ("visits/*.parquet"), a file, or a list of files; .csv files
+                  are staged
     run           the engine: Processes(count), or Spark(session); two processes unless it is given
     parts         how many tasks a pass has, at most; about four for each worker unless it is given
     stage         a folder that all workers see, for codes that are written once; see the module's docstring. With unit=
@@ -225,7 +260,7 @@ class FilesTable(Far):
     file that was changed, added or removed since makes it another table: LedgerMismatch.
     """
 
-    __slots__ = ("_close", "_parts", "_pattern", "_run", "_stamps", "sources")
+    __slots__ = ("_close", "_parts", "_pattern", "_push", "_run", "_stamps", "sources")
     sources: tuple[Path, ...]
 
     def __init__(
@@ -244,31 +279,65 @@ class FilesTable(Far):
         stage: str | os.PathLike[str] | None = None,
         gather_limit: int = GATHER_LIMIT,
     ) -> None:
-        domain, edition = checked_domain(domain), checked_edition(edition)
-        self.identity, self.source = identity_of(name, neighbours, unit, rows_per_unit), None
-        self._domain = domain
+        self._declare(domain, name, neighbours, unit, rows_per_unit, edition)
         self._run = Processes(2) if run is None else run
-        self._offers = FarOffers(gather_limit=checked_limit(gather_limit), pass_seconds=self._run.pass_seconds)
-        self._pattern = tuple(paths) if isinstance(paths, (list, tuple)) else (paths,)
-        self.sources = found_files(self._pattern)
-        self._stamps = {path: file_stamp(path) for path in self.sources}
+        self._offer(gather_limit, self._run.pass_seconds)
         count = max(1, 4 * self._run.workers) if parts is None else exact.whole(parts=parts)
-        read = needed(domain, self.identity)
-        self._parts: Sequence[Any] = tasks_of(self.sources, read, count)
+        given = tuple(paths) if isinstance(paths, (list, tuple)) else (paths,)
+        rows = self._open(given, count, BATCH_ROWS)
+        spelled = any(type(part) is CsvFile for part in self._parts)
+        if unit is not None or stage is not None or spelled:
+            self._settle(*self._stage(stage, -(-rows // _ROWS_A_PART)), size=size, edition=edition)
+        else:
+            self._settle(counted := self._counted(), counted, size=size, edition=edition)
+        self._push_down(Scan(self.sources[0]))
+
+    def _open(self, given: Sequence[str | os.PathLike[str]], count: int, rows: int) -> int:
+        """Find the files and make tasks of them; about how many rows there are."""
+        self._pattern, self.sources = given, found_files(given)
+        self._stamps = {path: file_stamp(path) for path in self.sources}
         self._close: weakref.finalize[Any, Any] | None = None
-        rows = persons = self._counted()
-        if unit is not None or stage is not None:
-            rows, persons = self._stage(stage, rows)
-        self.facts = facts_of(
-            domain, self.identity, size=size, persons_found=persons, edition=edition, most=MAX_FAR_ROWS
-        )
-        require_bound(rows, self.facts)
+        self._push: PushDown | None = None
+        self._parts: Sequence[Any]
+        self._parts, about = tasks_of(self.sources, needed(self._domain, self.identity), count, rows)
+        return about
+
+    def _push_down(self, scan: Scan) -> None:
+        """Let duckdb count by itself, if the engine is of this machine."""
+        if self._run.local:
+            staged = [path for part in self._parts if type(part) is StagedCodes for path in part.paths]
+            columns = staged_names(self._domain, self._domain.names) if self._close is not None else None
+            files = self.sources if columns is None else tuple(map(Path, staged))
+            several = self.identity.unit is not None
+            self._push = PushDown.of(scan, files, self._domain, columns, several=several) if files else None
+
+    def exact_sum(self, query: Summand[Summed] | Callable[[Batch], Summed]) -> Summed:
+        """The exact sum of a query, or of a bounded integer function of the rows. Not private."""
+        pushed: Any = self._pushed(lambda push: push.sum(query))
+        return super().exact_sum(query) if pushed is None else pushed
+
+    def exact_distinct(self) -> tuple[Batch, Codes] | None:
+        """The distinct rows with their counts, if they are fewer than half (`data.distinct`). Not private."""
+        if self._push is None or not self._push.distinct_here:
+            return super().exact_distinct()
+        return self._pushed(lambda push: push.distinct())
+
+    def _pushed(self, ask: Callable[[PushDown], Result | None]) -> Result | None:
+        """What duckdb finds by itself, if it can (`data.pushdown`)."""
+        if self._push is None:
+            return None
+        self.check_source()
+        try:
+            return ask(self._push)
+        finally:
+            self.check_source()
 
     def check_source(self) -> None:
         """LedgerMismatch if a file changed, came or went since this table was made."""
         same = found_files(self._pattern, missing=True) == self.sources
         if not same or any(file_stamp(path) != stamp for path, stamp in self._stamps.items()):
-            raise LedgerMismatch("the files of this table changed since it was made: it is another table now")
+            what = f"the file {self.sources[0].name!r}" if len(self.sources) == 1 else "the files of this table"
+            raise LedgerMismatch(f"{what} changed since this table was made: it is another table now")
 
     def close(self) -> None:
         """Remove the staged codes, if there are any; the table answers no more."""
@@ -276,29 +345,76 @@ class FilesTable(Far):
             self._close()
 
     def _folded(self, names: tuple[str, ...], fold: Fold, *, persons: bool) -> list[Any]:
-        read = functools.partial(fold_part, fold=fold, domain=self._domain, names=names, persons=persons)
+        whose = persons and self.identity.unit is not None
+        read = functools.partial(fold_part, fold=fold, domain=self._domain, names=names, persons=whose)
         return self._run.map(read, self._parts)
 
-    def _stage(self, stage: str | os.PathLike[str] | None, rows: int) -> tuple[int, int]:
+    def _stage(self, stage: str | os.PathLike[str] | None, shares: int, batch: int = BATCH_ROWS) -> tuple[int, int]:
         """Write the codes of the rows that are kept; how many rows and persons there are."""
         folder = tempfile.mkdtemp(prefix="discreet-", dir=stage)
         self._close = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        persons, tasks = self.identity.unit is not None, len(self._parts)
-        shares = max(1, -(-rows // _ROWS_A_PART)) if persons else tasks
-        scattered = functools.partial(
-            scatter, domain=self._domain, identity=self.identity, folder=folder, shares=shares
-        )
+        identity, shares = self.identity, max(1, shares)
+        scattered = functools.partial(scatter, domain=self._domain, identity=identity, folder=folder, shares=shares)
         self.check_source()
         counts = [(each, each) for each in self._run.map(scattered, list(enumerate(self._parts)))]
-        if persons:
-            chosen = functools.partial(choose, identity=self.identity, folder=folder, tasks=tasks)
-            counts = self._run.map(chosen, range(shares))
+        if identity.unit is not None:
+            counts = self._run.map(functools.partial(choose, identity=identity, folder=folder), range(shares))
             for path in Path(folder).glob("share-*.parquet"):
                 path.unlink()
         self.check_source()
-        files = [f"{folder}/kept-{each}.parquet" for each in range(shares)]
-        self._parts = [StagedCodes(path, persons) for path in files if os.path.exists(path)] or [RowGroups(())]
-        return sum(found[0] for found in counts), sum(found[1] for found in counts)
+        found: dict[str, list[str]] = {}  # by part of the persons, or by task
+        for path in sorted(Path(folder).glob("kept-*.parquet")):
+            found.setdefault(path.stem.split("-")[1], []).append(str(path))
+        self._parts = [StagedCodes(tuple(paths), batch) for paths in found.values()] or [StagedCodes(())]
+        return sum(rows for rows, _ in counts), sum(persons for _, persons in counts)
+
+
+class ParquetTable(FilesTable):
+    """The rows of a Parquet file, read again for every sum by this process, and never held in memory at once.
+
+    The other arguments are those of Table; the sums are equal to those of Table on the same file, bit for bit.
+
+    batch_rows    how many rows are in memory at a time.
+    memory_limit  how much duckdb may use, as duckdb spells it ("1GB"); threads likewise.
+    unit_memory   about how many bytes choosing the rows of each person may use; the codes of the rows that are kept are
+                  staged in a private temporary folder (`data.files_table`).
+
+    The file is read once when the table is made, so that errors in its rows are found then. A file that changed
+    since is another table: LedgerMismatch, before anything is read from it.
+    """
+
+    __slots__ = ()
+    source: Path
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        domain: Domain,
+        *,
+        neighbours: Neighbours | str = "replace-one",
+        name: str = "table",
+        unit: str | None = None,
+        rows_per_unit: int | None = None,
+        size: int | None = None,
+        edition: str | None = FIRST_EDITION,
+        batch_rows: int = 2**18,
+        memory_limit: str = "1GB",
+        threads: int = 2,
+        unit_memory: int = 2**28,
+    ) -> None:
+        self._declare(domain, name, neighbours, unit, rows_per_unit, edition)
+        self._run, self.source = Here(), resolved(path)
+        self._offer(None, self._run.pass_seconds)
+        scan, memory = Scan(self.source, batch_rows, memory_limit, threads), exact.whole(unit_memory=unit_memory)
+        if scan.is_csv:
+            raise ParameterError("a ParquetTable reads a .parquet file; Table and FilesTable read .csv")
+        rows = self._open((self.source,), 1, batch_rows)
+        if unit is not None:
+            kept = self._stage(None, -(-rows * _BYTES_TO_CHOOSE // memory), batch_rows)
+            self._settle(*kept, size=size, edition=edition)
+        else:
+            self._settle(counted := self._counted(), counted, size=size, edition=edition)
+        self._push_down(scan)
 
 
 def found_files(paths: Sequence[str | os.PathLike[str]], *, missing: bool = False) -> tuple[Path, ...]:
@@ -312,18 +428,20 @@ def found_files(paths: Sequence[str | os.PathLike[str]], *, missing: bool = Fals
             found |= {resolved(each) for each in glob.glob(text)}
         elif os.path.isfile(text) or not missing:
             found.add(resolved(text))
-    wrong = [path.name for path in found if path.suffix.lower() != ".parquet" or not os.path.isfile(path)]
+    wrong = [path.name for path in found if path.suffix.lower() not in (".parquet", ".csv") or not os.path.isfile(path)]
     if not missing and (wrong or not found):
         what = f"found {wrong[0]!r}" if wrong else "found no file"
-        raise ParameterError(f"paths must be .parquet files, a folder of them or a pattern, {what}")
+        raise ParameterError(f"paths must be .parquet or .csv files, a folder of .parquet or a pattern, {what}")
     return tuple(sorted(found))
 
 
-def tasks_of(files: Sequence[Path], names: Sequence[str], count: int) -> list[RowGroups]:
-    """The row groups of all files as at most `count` tasks of about as many rows; at least one."""
+def tasks_of(files: Sequence[Path], names: Sequence[str], count: int, batch: int) -> tuple[list[Any], int]:
+    """The row groups of all files as at most `count` tasks of about as many rows, at least one, and a task for each CSV
+    file; and about how many rows there are."""
     groups: list[tuple[int, str, int]] = []
+    spelled = [path for path in files if path.suffix.lower() == ".csv"]
     for path in files:
-        columns, rows = row_groups(path)
+        columns, rows = (Scan(path).names(), []) if path in spelled else row_groups(path)[1:]
         Frame.require(columns, names)
         groups += [(each, str(path), place) for place, each in enumerate(rows)]
     heaps: list[tuple[int, int, list[tuple[str, int]]]] = [(0, place, []) for place in range(max(1, count))]
@@ -331,78 +449,9 @@ def tasks_of(files: Sequence[Path], names: Sequence[str], count: int) -> list[Ro
         total, task, chosen = heapq.heappop(heaps)
         chosen.append((name, place))
         heapq.heappush(heaps, (total + rows_here, task, chosen))
-    made = [RowGroups(tuple(sorted(chosen))) for _, _, chosen in sorted(heaps, key=lambda heap: heap[1]) if chosen]
-    return made or [RowGroups(())]
-
-
-# What a task makes of a partition of a DataFrame.
-
-
-WORDS = ("person_high", "person_low", "row_order")
-"""The words of a person and of the order of a person's rows, beside the staged codes."""
-
-
-def require_frame(found: Sequence[str], names: Sequence[str]) -> None:
-    """Every one of these columns is in a DataFrame, once."""
-    Frame.require(tuple(found), names)
-
-
-def fold_nothing(fold: Fold, domain: Domain) -> Any:
-    """The fold of no rows at all."""
-    return fold([Batch.empty(domain)])
-
-
-def fold_tables(
-    tables: Iterable[Any], *, fold: Fold, domain: Domain, columns: dict[str, str] | None, whose: tuple[str, ...]
-) -> Any:
-    """The fold of a partition; columns: where staged codes are; whose: where the words of the persons are."""
-    if columns is None:
-        return fold(batches_of_tables(tables, domain))
-    if whose:  # no person is in two batches
-        found = list(tables)
-        tables = [joined_tables(found)] if found else []
-    return fold(_or_empty(functools.partial(_staged, domain, columns, whose), tables, domain))
-
-
-def _or_empty(made: Callable[[Any], Batch], tables: Iterable[Any], domain: Domain) -> Iterator[Batch]:
-    some = False
-    for table in tables:
-        some = True
-        yield made(table)
-    if not some:
-        yield Batch.empty(domain)
-
-
-def _staged(domain: Domain, columns: dict[str, str], whose: tuple[str, ...], table: Any) -> Batch:
-    if not whose:
-        return staged_batch(table, domain, columns, None)
-    high, low = (table.column(name).to_numpy() for name in whose)
-    numbered = table.append_column("person", arrow_table({"person": _numbered(high, low)}).column(0))
-    return staged_batch(numbered, domain, columns, "person")
-
-
-def _numbered(high: Codes, low: Codes) -> Codes:
-    """A number for each row, the same for rows of equal words."""
-    order, starts = np.lexsort((low, high)), np.ones(len(high), dtype=bool)
-    high, low = high[order], low[order]
-    starts[1:] = (high[1:] != high[:-1]) | (low[1:] != low[:-1])
-    numbers = np.empty(len(order), dtype=np.int64)
-    numbers[order] = np.cumsum(starts) - 1
-    return numbers
-
-
-def spark_columns(table: Any, domain: Domain, identity: Identity) -> Any:
-    """Rows as staged columns, in Spark's integers, which are signed: flipping the top bit keeps the order of words."""
-    rows = EncodedRows.of(Frame(table), domain, identity)
-    columns = {
-        name: values if isinstance(values, list) else np.asarray(values, dtype=np.int64)
-        for name, values in staged_columns(rows).items()
-    }
-    if rows.ids is not None:
-        words = (*rows.ids, rows.order(identity))
-        columns |= dict(zip(WORDS, map(_signed, words), strict=True))
-    return arrow_table(columns)
-
-
-def _signed(words: Words) -> Codes:
-    return (words ^ np.uint64(1 << 63)).view(np.int64)
+    made: list[Any] = [CsvFile(str(path)) for path in spelled]
+    made += [
+        RowGroups(tuple(sorted(chosen)), batch) for _, _, chosen in sorted(heaps, key=lambda heap: heap[1]) if chosen
+    ]
+    about = sum(each for each, _, _ in groups) + sum(path.stat().st_size for path in spelled) // _BYTES_A_LINE
+    return made or [RowGroups(())], about

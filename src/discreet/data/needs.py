@@ -88,7 +88,8 @@ class Offers:
         if needs.slices and not self.slices:
             return f"this table answers {self.words} only; this needs the most extreme rows of a column"
         if needs.fixed and not self.fixed:
-            return "rows of this table may change between two steps, and a person could count in both: declare version="
+            changed = "rows of this table may change unnoticed between two steps, and a person could count in both"
+            return f"{changed}: take files (FilesTable), or declare version= (SqlTable)"
         return self._too_much(needs, facts)
 
     def _too_much(self, needs: Needs, facts: Facts) -> str | None:

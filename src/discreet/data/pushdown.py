@@ -1,57 +1,68 @@
-"""Counts, histograms and sums of a Parquet file by GROUP BY in DuckDB, over the same codes as row by row.
+"""Counts, histograms and sums of Parquet files by GROUP BY in DuckDB, over the same codes as row by row.
 
-A query that is a `Tally` of columns whose types SQL encodes exactly is one statement over the file: several times
+A query that is a `Tally` of columns whose types SQL encodes exactly is one statement over the files: several times
 faster than to bring every row here. Columns of floats and of nanoseconds, and every other function of the rows, are
-read row by row as ever. Which of the two it is depends on the declaration, the types in the file and the query, all of
-them public; the integers are the same.
+read row by row as ever. Of staged codes (`data.files_table`) every column is such a one: SQL has nothing to encode.
+Which of the two it is depends on the declaration, the types in the files and the query, all of them public; the
+integers are the same. All pushed columns are encoded once by DuckDB when the table is made: what it cannot read, or
+reads otherwise, is said then.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib.util
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from discreet.core import Codes, Unproven
-from discreet.data.files import Scan
+from discreet.data.files import Scan, pattern_of, row_groups
 from discreet.data.keys import KEPT, mixed, stored_type
 from discreet.data.rows import Batch
-from discreet.data.tally import CodeOf, Run, Tallied, Tally
+from discreet.data.tally import CodeOf, Run, Tallied, Tally, tallies_of
 
 
 @dataclass(frozen=True, slots=True)
 class PushDown:
-    """A Parquet file whose columns of exactly encoded types are read as codes by DuckDB."""
+    """Parquet files whose columns of exactly encoded types are read as codes by DuckDB."""
 
     scan: Scan
     coded: Any
+    several: bool
 
     @staticmethod
-    def of(scan: Scan, domain: Any) -> PushDown | None:
-        """Of this file; None without sqlglot, which writes the statements."""
-        if scan.is_csv or importlib.util.find_spec("sqlglot") is None:
+    def of(
+        scan: Scan, files: Sequence[Path], domain: Any, staged: Mapping[str, str] | None, *, several: bool
+    ) -> PushDown | None:
+        """Of these files; staged: in which of their columns the codes are; several: persons may have several rows. None
+        without sqlglot, which writes the statements, or if the files have columns of different types."""
+        if importlib.util.find_spec("sqlglot") is None:
             return None
-        from discreet.data.sql_engines import coded_file
+        from discreet.data.sql_engines import coded_files
 
+        if staged is None:
+            types = [row_groups(path)[0] or {} for path in files]
+            if any([each.get(name) for each in types] != [types[0].get(name)] * len(files) for name in domain.names):
+                return None
         with scan.opened() as connection:
-            return PushDown(scan, coded_file(connection, scan.pattern, domain))
+            return PushDown(scan, coded_files(connection, [*map(pattern_of, files)], domain, staged), several)
 
     def sum(self, query: Any) -> Any:
         """The sum of a query; None if it is to be taken row by row."""
-        if getattr(query, "tallies", None) is None:
-            return None
         domain = self.coded.domain
-        tallies = query.tallies(domain)
+        tallies = tallies_of(query, domain, several=self.several)
+        if tallies is None:
+            return None
         names = tuple(dict.fromkeys(name for tally in tallies for name in tally.columns()))
         if not set(names) <= set(self.coded.sources):
             return None
         if len(tallies) > 1:
-            found = self._distinct(names)
+            found = None if query.weighted is None else self._distinct(names)
             return None if found is None else query.weighted(*found)
         try:
             sql = self.coded.tally(tallies[0])

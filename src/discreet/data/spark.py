@@ -20,35 +20,21 @@ import pickle
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from discreet.core import DiscreetError, LedgerMismatch, Neighbours, ParameterError, exact
 from discreet.data.domain import Domain
+from discreet.data.encoding import Frame
 from discreet.data.engines import TaskOutcome, results, run_shipped, shipped
-from discreet.data.far import (
-    BATCH_ROWS,
-    GATHER_LIMIT,
-    MAX_FAR_ROWS,
-    Far,
-    FarOffers,
-    Fold,
-    checked_limit,
-    require_bound,
-)
+from discreet.data.far import BATCH_ROWS, GATHER_LIMIT, Far, Fold
 from discreet.data.files import arrow_table, file_stamp, table_of_batches
-from discreet.data.files_table import WORDS, fold_nothing, fold_tables, require_frame, spark_columns
-from discreet.data.ingest import (
-    FIRST_EDITION,
-    checked_domain,
-    checked_edition,
-    facts_of,
-    identity_of,
-    needed,
-)
+from discreet.data.files_table import WORDS, batch_of, fold_part, staged_batches, staged_names, staged_table
+from discreet.data.ingest import FIRST_EDITION, EncodedRows, needed
+from discreet.data.rows import Batch
 
-_HIGH, _LOW, _ORDER = WORDS
 _PLACE = "row_place"
 _RESULT = "part binary"
 
@@ -59,7 +45,7 @@ class Spark:
     workers  how many tasks run at the same time; asked of the session unless it is given
     """
 
-    pass_seconds = 0.6
+    pass_seconds, local = 0.6, False
 
     def __init__(self, session: Any, workers: int | None = None) -> None:
         if not hasattr(session, "range") or not hasattr(session, "createDataFrame"):
@@ -143,18 +129,14 @@ class SparkTable(Far):
     ) -> None:
         if not hasattr(frame, "mapInArrow"):
             raise ParameterError(f"frame must be a Spark DataFrame, found a {type(frame).__name__}")
-        self._domain, edition = checked_domain(domain), checked_edition(edition)
-        self.identity, self.source = identity_of(name, neighbours, unit, rows_per_unit), None
-        self._offers = FarOffers(gather_limit=checked_limit(gather_limit), pass_seconds=2.0)
+        self._declare(domain, name, neighbours, unit, rows_per_unit, edition)
+        self._offer(gather_limit, 2.0, fixed=False)
         self._frame, self._staged, self._stamps = frame, False, _local_stamps(frame)
-        require_frame(frame.columns, needed(domain, self.identity))
+        Frame.require(tuple(frame.columns), needed(domain, self.identity))
         rows = persons = self._counted()
         if unit is not None or stage:
             rows, persons = self._stage()
-        self.facts = facts_of(
-            domain, self.identity, size=size, persons_found=persons, edition=edition, most=MAX_FAR_ROWS
-        )
-        require_bound(rows, self.facts)
+        self._settle(rows, persons, size=size, edition=edition)
 
     def check_source(self) -> None:
         """LedgerMismatch if a file behind the frame, of those that this process sees, changed."""
@@ -167,37 +149,36 @@ class SparkTable(Far):
             self._close()
 
     def _folded(self, names: tuple[str, ...], fold: Fold, *, persons: bool) -> list[Any]:
-        domain, whose = self._domain, (_HIGH, _LOW) if persons and self.identity.unit is not None else ()
-        columns = {name: f"c{domain.names.index(name)}" if self._staged else name for name in names}
-        read = functools.partial(
-            fold_tables, fold=fold, domain=domain, columns=columns if self._staged else None, whose=whose
-        )
-        work, version = shipped(read), _version()
+        domain, whose = self._domain, persons and self.identity.unit is not None
+        columns = [*staged_names(domain, names).values(), *(WORDS[:2] if whose else ())] if self._staged else names
+        read = functools.partial(fold_part, fold=fold, domain=domain, names=names, persons=whose)
+        work, version, staged = shipped(read), _version(), self._staged
 
         def task(batches: Iterator[Any]) -> Iterator[Any]:
-            yield _record_batch([_same_version(version) or run_shipped(work, _coalesced(batches))])
+            part = Partition(_coalesced(batches), staged)
+            yield _record_batch([_same_version(version) or run_shipped(work, part)])
 
-        chosen = self._frame.select(*[f"`{name.replace('`', '``')}`" for name in (*columns.values(), *whose)])
-        found = _outcomes(chosen.mapInArrow(task, _RESULT).collect())
-        return results(found, len(found)) or [fold_nothing(fold, domain)]
+        found = _outcomes(self._frame.select(*map(_quoted, columns)).mapInArrow(task, _RESULT).collect())
+        return results(found, len(found)) or [fold([Batch.empty(domain)])]
 
     def _stage(self) -> tuple[int, int]:
         """The codes of the rows that are kept, in Spark's storage; how many rows and persons there are."""
         domain, identity = self._domain, self.identity
-        names = [f"`{name.replace('`', '``')}`" for name in needed(domain, identity)]
+        names = map(_quoted, needed(domain, identity))
         kinds = [f"c{place} {'string' if column.free else 'long'}" for place, column in enumerate(domain.values())]
-        words = [_HIGH, _LOW, _ORDER] if identity.unit is not None else []
+        words = WORDS if identity.unit is not None else ()
         shape = ", ".join([*kinds, *(f"{word} long" for word in words)])
 
         def encoded(batches: Iterator[Any]) -> Iterator[Any]:
             for table in _coalesced(batches):
-                yield from spark_columns(table, domain, identity).to_batches()
+                rows = EncodedRows.of(Frame(table), domain, identity)
+                yield from staged_table(rows, identity, wide=True).to_batches()
 
         kept = self._frame.select(*names).mapInArrow(encoded, shape)
         if identity.unit is not None:
             functions, window = _module("pyspark.sql.functions"), _module("pyspark.sql").Window
-            order = [_ORDER, *(f"c{place}" for place in range(len(domain)))]
-            place = functions.row_number().over(window.partitionBy(_HIGH, _LOW).orderBy(*order))
+            order = [WORDS[2], *(f"c{place}" for place in range(len(domain)))]
+            place = functions.row_number().over(window.partitionBy(*WORDS[:2]).orderBy(*order))
             kept = kept.withColumn(_PLACE, place).where(functions.col(_PLACE) <= identity.neighbours.rows)
         self._frame = kept.persist()
         self._close = weakref.finalize(self, _forget, self._frame)
@@ -235,7 +216,24 @@ def _local_stamps(frame: Any) -> dict[Path, tuple[int, int] | None]:
     return {path: file_stamp(path) for path in paths if path.is_file()}
 
 
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
 # What a task does.
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A part: some rows of a DataFrame as Arrow tables, maybe staged; as its worker sees it."""
+
+    tables: Iterable[Any]
+    staged: bool
+
+    def batches(self, domain: Domain, names: tuple[str, ...], *, persons: bool) -> Iterator[Batch]:
+        if self.staged:
+            return staged_batches(self.tables, domain, names, persons=persons)
+        return (batch_of(Frame(table), table.num_rows, domain) for table in self.tables)
 
 
 def _coalesced(batches: Iterable[Any]) -> Iterator[Any]:

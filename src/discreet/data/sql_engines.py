@@ -245,14 +245,24 @@ def duckdb_types(run: Run, sql: str) -> list[tuple[str, str, SqlSource | None]]:
     return [(name, kind, _duckdb_source(kind)) for name, kind in zip(names, types, strict=True)]
 
 
-def coded_file(connection: Any, pattern: str, domain: Any) -> Coded:
-    """A Parquet file in DuckDB, with the columns that it encodes exactly; the others are read row by row."""
-    speech, relation, sources = DIALECTS["duckdb"], files_relation(pattern), {}
-    run = functools.partial(duckdb_columns, connection)
+def coded_files(connection: Any, patterns: Sequence[str], domain: Any, staged: Mapping[str, str] | None) -> Coded:
+    """Parquet files in DuckDB, with the columns that it encodes exactly; the others are read row by row.
+
+    staged  in which columns of the files the codes are
+    """
+    speech, run = DIALECTS["duckdb"], functools.partial(duckdb_columns, connection)
+    relation = files_relation(patterns, staged)
+    sources: dict[str, SqlSource] = {}
     for name, kind, source in duckdb_types(run, columns_sql(relation, domain.names, speech)):
+        if staged is not None and not domain.column(name).free:
+            sources[name] = SqlSource("code")
+            continue
         with suppress(Unproven, SchemaError):
             sources[name] = require_source(name, domain.column(name), source, speech, kind)
-    return Coded(relation, domain, sources, speech)
+    coded = Coded(relation, domain, sources, speech)
+    if any(int(each[0]) for each in run(coded.ingest())[1:]):
+        raise SchemaError("duckdb does not read all entries as the library does")
+    return coded
 
 
 def _duckdb_source(kind: str) -> SqlSource | None:

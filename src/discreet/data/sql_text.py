@@ -61,7 +61,8 @@ _MOST_DIGITS = 30  # of a bound or a step, after the point
 class SqlSource:
     """The type of a database's column.
 
-    kind    "whole", "decimal", "text", "boolean", "date", "timestamp" (without time zone) or "zoned"
+    kind    "whole", "decimal", "text", "boolean", "date", "timestamp" (without time zone) or "zoned"; "code": what the
+            library encoded already
     digits  of a decimal after the point; None: any number of them, NaN and infinities too
     ends    whole and decimal: the least and the largest number that the type holds, in units of its last digit
     """
@@ -168,6 +169,8 @@ def code_of(
     entry: exp.Expression, column: Column, source: SqlSource, dialect: Dialect, *, strict: bool = False
 ) -> exp.Expression:
     """The code of an entry; Unproven if SQL cannot say it exactly, SchemaError if a table would not take the type."""
+    if source.kind == "code":
+        return _whole(entry)
     missing = column.missing_code
     nothing = missing if missing is not None else NO_VALUE if strict else 0
     null = _is_null(entry)
@@ -349,7 +352,7 @@ class Coded:
 
     def ingest(self) -> str:
         """How many rows there are, and for each column how many have no value or a level that is not declared."""
-        names = self.domain.names
+        names = [name for name in self.domain.names if name in self.sources]
         wrong = [
             _counted(exp.EQ(this=exp.column(f"c{place}"), expression=_number(code)), self.dialect)
             for place in range(len(names))
@@ -504,9 +507,17 @@ def probe_sql(spelled: Sequence[str | None], column: Column, source: SqlSource, 
     return dialect.text(exp.select(code.as_("code")).from_(listed.subquery("entries")).order_by("place"))
 
 
-def files_relation(pattern: str) -> exp.Expression:
-    """The rows of a Parquet file, in DuckDB."""
-    return exp.Table(this=_call("read_parquet", _words(pattern)))
+def files_relation(patterns: Sequence[str], staged: Mapping[str, str] | None) -> exp.Expression:
+    """The rows of Parquet files, in DuckDB; staged: the columns of the files, by the names that they get."""
+    files = exp.Array(expressions=[*map(_words, patterns)])
+    # The name of a folder is no column, and columns are found by their names.
+    options = [exp.EQ(this=exp.var("hive_partitioning"), expression=exp.false())]
+    options += [exp.EQ(this=exp.var("union_by_name"), expression=exp.true())]
+    rows = exp.Table(this=_call("read_parquet", files, *options))
+    if staged is None:
+        return rows
+    renamed = [exp.column(place, quoted=True).as_(name, quoted=True) for name, place in staged.items()]
+    return exp.select(*renamed).from_(rows).subquery("staged")
 
 
 # Dialects.

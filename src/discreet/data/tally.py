@@ -176,6 +176,12 @@ class Tallying(Protocol):
     def of_tallies(self, domain: Domain, found: Sequence[Tallied]) -> Any: ...
 
 
+def tallies_of(query: Any, domain: Domain, *, several: bool) -> tuple[Tally, ...] | None:
+    """The tallies of a query; None if it has none, or counts persons of whom there may be several rows."""
+    tallies = getattr(query, "tallies", None)
+    return None if tallies is None or (several and getattr(query, "by_person", False)) else tallies(domain)
+
+
 def column_names(parts: Iterable[Condition | RowInteger | TextOf]) -> Iterator[str]:
     """The columns that conditions and integers look at, with repetitions."""
     for part in parts:

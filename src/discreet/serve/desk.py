@@ -72,7 +72,7 @@ class OpenSchema:
 class Desk:
     """One schema with its rows and its ledger, and everybody who asks.
 
-    meter  called with a key and the seconds of processor time that pricing took for it
+    meter  called with a key, the name of a limit per minute and the amount that was taken of it
     alive  whether a key is still good: asked when its job begins and before each charge
     """
 
@@ -81,7 +81,7 @@ class Desk:
         found: OpenSchema,
         settings: Settings,
         *,
-        meter: Callable[[Key, float], None] = lambda key, seconds: None,
+        meter: Callable[[Key, str, float], object] = lambda key, what, amount: None,
         alive: Callable[[Key], bool] = lambda key: True,
     ) -> None:
         self.schema, self.table, self.ledger = found.schema, found.table, found.ledger
@@ -379,7 +379,7 @@ class Desk:
         quick = None if at_once is None else at_once(ticket)
         if quick is not None:
             if ticket.request is not None:
-                self.replies.keep(ticket, what, quick)
+                self._keep(ticket, what, quick)
             return Job.ended(ticket, quick)
         return self._submit(ticket, what, work, file=file)
 
@@ -393,7 +393,7 @@ class Desk:
                 return kept
             reply = work(self._session_of(self._payers, self._payer, ticket.holder), job)
             if ticket.request is not None or job.acting.charges:
-                self.replies.keep(ticket, what, reply)
+                self._keep(ticket, what, reply)
             return reply
 
         with self._beginning:
@@ -413,6 +413,9 @@ class Desk:
         if known is not None and known[0] != f"{ticket.kind} {what}":
             raise RequestConflict("this request id is being used for something else: take a new one")
         return None if known is None else known[1]
+
+    def _keep(self, ticket: Ticket, what: str, reply: dict[str, Any]) -> None:
+        self._meter(ticket.holder, "bytes kept", self.replies.keep(ticket, what, reply))
 
     def _check_alive(self, ticket: Ticket) -> None:
         if not self._alive(ticket.holder):
@@ -449,7 +452,7 @@ class Desk:
             try:
                 yield self._session_of(self._readers, self._reader, holder)
             finally:
-                self._meter(holder, time.thread_time() - began)
+                self._meter(holder, "seconds of pricing", time.thread_time() - began)
 
     def _check_question(self, sql: str) -> None:
         if len(sql) > self.limits.question:

@@ -149,6 +149,7 @@ def learn(asked: dict[str, Any], schema: Any, redeclared: Callable[[dp.Schema], 
         about = one_table(session, table)
         if declared.domain != own.domain:
             about = dp.Session(redeclared(declared), session.ledger, allowance=job.ticket.allowance)
+            job.wait_for_grid()
         pays(about, again=again)
         with job.counting_conjunctions():
             model = about.fit(learner, target=target, features=columns)

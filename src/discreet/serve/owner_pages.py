@@ -155,7 +155,7 @@ def add_key(
     try:
         held = [each for each in visit.service.list_keys(visit.who) if each["name"] == name.strip() and each["alive"]]
         if held and not another:  # also when a browser sends the form again
-            again = f"there is a key of {name.strip()} already: tick below if it shall be another one"
+            again = f"there is a key of {name.strip()} already: tick below to make another one"
             raise dp.errors.ParameterError(again)
         ends = visit.service.keys.now() + dp.exact.whole(days=days) * _DAY if days.strip() else None
         part = str(dp.session.part_of_budget(share=share))
