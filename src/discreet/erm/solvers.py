@@ -42,10 +42,8 @@ STRONG = 100
 """The signal from which objective perturbation is taken under Gaussian noise: below it early stopping learns better."""
 PLAIN = 3000
 """The signal from which slopes are not cut: the logistic loss is plain, a Huber loss a line only beyond the bound."""
-PATIENCE = 20
-"""Seconds that a descent may wait for its passes to begin: where they cost more, a method of few passes is taken."""
-DESCENT = 100
-"""Passes of a short descent."""
+PATIENCE = 0.2
+"""Seconds that each pass of a descent may wait to begin: where they cost more, a method of few passes is taken."""
 ALIAS = "average"
 """ "gaussian" by another name: a plan lists one of the two."""
 
@@ -99,7 +97,7 @@ def preferred(risk: Risk, facts: Facts, funds: Funds, pass_seconds: float = 0.0)
         return "descent"
     if loss.moments:
         return "moments"
-    if loss.form == "difference" or not funds.caps.renyi or DESCENT * pass_seconds > PATIENCE:
+    if loss.form == "difference" or not funds.caps.renyi or pass_seconds > PATIENCE:
         return "objective"
     return "objective" if signal(risk, facts, funds) >= STRONG else "descent"
 
