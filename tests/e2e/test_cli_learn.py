@@ -115,7 +115,7 @@ def test_a_logistic_model_is_printed_with_its_bound_its_price_and_what_is_left(r
     for name in ("intercept", "age", "health = excellent", "health = poor"):
         assert re.search(rf"^ *{name} +[+-][0-9.e-]+ *$", out, re.MULTILINE), name
     assert "excess risk <=" in out
-    assert "descent, " in out
+    assert "objective, " in out
     (epsilon,) = re.findall(
         r"\(epsilon ([0-9.]+), delta 1e-07\), replace-one: entry 3 of the ledger of 'people'", words(out)
     )
