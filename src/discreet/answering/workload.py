@@ -29,8 +29,8 @@ large table. Gaussian noise on every marginal for the same price has a bound T >
 answer is the number nearest to the fitted one that is within T of both ends (`nearest`). A cell is also not above what
 its smaller marginals are at the most. Where T is more than an even cell, the number of rows that was declared over the
 number of cells, plain noise says little about a cell and the fit much: there the answer is the fitted number moved into
-its interval, which is no longer than that of plain noise, so its stated bound is at most 2 T. With T there too, a made-up
-table of 16 levels and 1,500 rows had twice the mean error at epsilon 1 and 8 times at .1; where T is less than an even
+its interval, which is no longer than that of plain noise, so its stated bound is at most 2 T. With T there too, a
+made-up table of 16 levels and 1,500 rows had twice the mean error at epsilon 1 and 8 times at .1; where T is less than an even
 cell it made no mean error that was seen more than 6 % larger.
 
 Scopes inside others. On 24 made-up tables (mixtures of independent columns, 20,000 rows, all pairs and triples, epsilon
