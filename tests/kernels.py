@@ -13,8 +13,8 @@ from nbformat import NotebookNode
 def executed(notebook: NotebookNode, folder: Path) -> NotebookNode:
     """The notebook after a run in this folder.
 
-    A kernel that dies by itself gets one more try: an interpreter may die of two threads that parse at once. A cell that
-    fails is no reason for another try.
+    A kernel that dies by itself gets one more try: an interpreter may die of two threads that parse at once. A cell
+    that fails is no reason for another try.
     """
 
     def run() -> NotebookNode:

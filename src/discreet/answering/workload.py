@@ -30,8 +30,8 @@ answer is the number nearest to the fitted one that is within T of both ends (`n
 its smaller marginals are at the most. Where T is more than an even cell, the number of rows that was declared over the
 number of cells, plain noise says little about a cell and the fit much: there the answer is the fitted number moved into
 its interval, which is no longer than that of plain noise, so its stated bound is at most 2 T. With T there too, a
-made-up table of 16 levels and 1,500 rows had twice the mean error at epsilon 1 and 8 times at .1; where T is less than an even
-cell it made no mean error that was seen more than 6 % larger.
+made-up table of 16 levels and 1,500 rows had twice the mean error at epsilon 1 and 8 times at .1; where T is
+less than an even cell it made no mean error that was seen more than 6 % larger.
 
 Scopes inside others. On 24 made-up tables (mixtures of independent columns, 20,000 rows, all pairs and triples, epsilon
 0.1 and 1) leaving them out, since larger scopes imply them, made the largest error 1.7 and 1.2 times as large. Half of
