@@ -163,8 +163,9 @@ def test_questions_of_one_charge_have_the_same_answers_whichever_they_are(kind, 
     some = Between("age", 1, 3)
     asked = [Count(some), Sum("age"), Histogram("sex"), GroupCount(("age",)), GroupSum(("sex",), Of("age"))]
     asked += [Persons(where=some), Persons(("sex",))]
-    for pair in itertools.permutations(asked, 2):
-        assert same(counted.exact_sum(Together(pair)), table.exact_sum(Together(pair))), pair
+    for some in (*itertools.permutations(asked, 1), *itertools.permutations(asked, 2)):
+        wanted = np.concatenate([np.ravel(table.exact_sum(each)) for each in some])
+        assert counted.exact_sum(Together(some)).tolist() == wanted.tolist(), some
     assert held(counted) is not None
 
 

@@ -37,6 +37,11 @@ class Together:
         return np.concatenate([np.ravel(query.partial(batch)) for query in self.queries])
 
     @property
+    def by_person(self) -> bool:
+        """Whether one of the queries looks at whose the rows are: its tallies are right where every row is a person."""
+        return any(getattr(query, "by_person", False) for query in self.queries)
+
+    @property
     def weighted(self) -> Callable[[Batch, Codes], IntArray] | None:
         """Over counted rows; None if one of the queries has no such sum: Persons looks at whose the rows are."""
         parts = [getattr(query, "weighted", None) for query in self.queries]

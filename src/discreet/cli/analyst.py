@@ -129,7 +129,8 @@ def list_(place: Path, keys_path: Path | None, as_json: bool) -> None:
 def revoke(place: Path, name: str, keys_path: Path | None) -> None:
     """Revoke all keys of NAME, or one key by its id.
 
-    The service refuses them from the next request on. What was spent stays spent, and the allowance stays in the ledger.
+    The service refuses them from the next request on. What was spent stays spent, and the allowance stays in the
+    ledger.
 
     \b
         discreet analyst revoke people.toml ana

@@ -43,10 +43,11 @@ def ask(
 ) -> None:
     """Ask a QUESTION in SQL about the people of SCHEMA.
 
-    Without a QUESTION it opens a prompt, or reads one question per line from a pipe. An answer comes with ± its error bound, where it came from, its price as a percentage of the budget and what is
-    left. An answer that follows from earlier ones is free, and so is a question that was asked before. At the prompt a
-    question ends with a semicolon, and may have several lines. From a pipe every line is answered, with --json by one
-    line of JSON. A question of a file or a pipe that is refused does not stop the others.
+    Without a QUESTION it opens a prompt, or reads one question per line from a pipe. An answer comes with ± its error
+    bound, where it came from, its price as a percentage of the budget and what is left. An answer that follows from
+    earlier ones is free, and so is a question that was asked before. At the prompt a question ends with a semicolon,
+    and may have several lines. From a pipe every line is answered, with --json by one line of JSON. A question of a
+    file or a pipe that is refused does not stop the others.
 
     \b
         discreet ask people.toml "SELECT COUNT(*) FROM people WHERE age >= 50 AND health = 'poor'"

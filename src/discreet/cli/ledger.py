@@ -38,8 +38,9 @@ _LARGE_EPSILON = 10
 def ledger() -> None:
     """Create, show and check the budget of a table.
 
-    A ledger holds the budget of one table, or of several tables about the same people. A ledger is charged, durably, before anything is computed. Its promise (epsilon, delta) covers everything that is
-    ever released through it, by any analyst. PATH is a ledger's file or address, or a .toml schema that names one.
+    A ledger holds the budget of one table, or of several tables about the same people. A ledger is charged, durably,
+    before anything is computed. Its promise (epsilon, delta) covers everything that is ever released through it, by any
+    analyst. PATH is a ledger's file or address, or a .toml schema that names one.
 
     \b
         discreet ledger show people.toml
@@ -119,8 +120,9 @@ def create(path: Path | Address, epsilon: str, delta: str, yes: bool, **given: A
 def add(path: Path, epoch: str) -> None:
     """Add an EPOCH to a table that grows.
 
-    PATH is the schema. The file of the epoch is complete and never changes again. Where nobody is in two epochs, the persons of the new one begin with the whole budget; where
-    persons return there is one budget for all epochs. Nothing is spent.
+    PATH is the schema. The file of the epoch is complete and never changes again. Where nobody is in two epochs, the
+    persons of the new one begin with the whole budget; where persons return there is one budget for all epochs. Nothing
+    is spent.
 
     \b
         discreet ledger add visits.toml 2026-02
@@ -145,9 +147,10 @@ def add(path: Path, epoch: str) -> None:
 def grow(path: Path, epoch: str, yes: bool) -> None:
     """Declare that the table of a ledger grows from here on.
 
-    It grows by new persons, and its present rows are the first EPOCH. PATH is a schema with [epochs], whose file of that epoch is the one that the ledger has. Later epochs are added by
-    `ledger add` and begin with the whole budget, so nobody of the first epoch may have rows in them: with a unit such
-    rows are left out; without one, their owner answers for it. It cannot be undone.
+    It grows by new persons, and its present rows are the first EPOCH. PATH is a schema with [epochs], whose file of
+    that epoch is the one that the ledger has. Later epochs are added by `ledger add` and begin with the whole budget,
+    so nobody of the first epoch may have rows in them: with a unit such rows are left out; without one, their owner
+    answers for it. It cannot be undone.
 
     \b
         discreet ledger grow visits.toml 2025-12

@@ -30,9 +30,10 @@ from discreet.ledger import Address
 def report(path: Path | Address, out: Path, force: bool, everything: bool, as_json: bool) -> None:
     """Write a page that explains a ledger.
 
-    It says what is promised to whom, what is spent and what is left. The page is one file that needs neither network nor scripts, with plots and all their numbers, to be shown to the
-    people in the table, to a board, to anyone who asks. It contains what a ledger's export contains: no rows, and
-    neither memos nor questions unless --everything. Nothing is spent. For example:
+    It says what is promised to whom, what is spent and what is left. The page is one file that needs neither network
+    nor scripts, with plots and all their numbers, to be shown to the people in the table, to a board, to anyone who
+    asks. It contains what a ledger's export contains: no rows, and neither memos nor questions unless --everything.
+    Nothing is spent. For example:
 
     \b
         discreet report people.toml --out people.html

@@ -341,12 +341,7 @@ class Descent:
         return pass_over(self.risk, facts.domain, public_size(facts))
 
 
-_WORDS = {
-    Average: "averaged",
-    Last: "last-iterate",
-    Accelerated: "accelerated",
-    StronglyConvex: "strongly convex",
-}
+_WORDS = {Average: "averaged", Last: "last-iterate", Accelerated: "accelerated", StronglyConvex: "strongly convex"}
 
 
 def promise(mechanism: Descent, facts: Facts, beta: float | None = None) -> Promise:

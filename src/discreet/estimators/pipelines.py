@@ -21,7 +21,8 @@ _COUNTS_COLUMNS_ONLY = {"PolynomialFeatures", "SplineTransformer"}
 """Transformers of scikit-learn that may be fitted: these learn how many columns there are. Splines only if their knots
 are given, which `_leaks` checks."""
 _ENCODERS = {"OneHotEncoder", "OrdinalEncoder"}
-"""These learn levels, unless the levels are given; with `min_frequency` or `max_categories` also which are rare."""
+"""These learn the levels unless they are given, with `min_frequency` or `max_categories` which are rare, and with
+handle_unknown="error" whether there are others."""
 
 
 def refuse_leaking_steps(estimator: Any) -> None:
@@ -34,8 +35,8 @@ def refuse_leaking_steps(estimator: Any) -> None:
                 raise ParameterError(
                     f"step {name!r} of the pipeline, {type(step).__name__}, is fitted to the rows: an unpaid release "
                     "that every model after it contains. Use dp.DeclaredScaler (declared bounds, free), "
-                    "dp.StandardScaler or dp.PCA (private, for a price), OneHotEncoder(categories=[...]) with every level "
-                    "named, or a step that learns nothing",
+                    "dp.StandardScaler or dp.PCA (private, for a price), OneHotEncoder(categories=[...], "
+                    'handle_unknown="ignore"), or a step that learns nothing',
                     argument="steps",
                 )
 
@@ -62,5 +63,6 @@ def _leaks(step: Any) -> bool:
     if type(step).__name__ in _COUNTS_COLUMNS_ONLY:
         return isinstance(getattr(step, "knots", None), str)
     if type(step).__name__ in _ENCODERS:
-        return isinstance(step.categories, str) or step.min_frequency is not None or step.max_categories is not None
+        rare = step.min_frequency is not None or step.max_categories is not None
+        return rare or isinstance(step.categories, str) or step.handle_unknown == "error"
     return bool(get_tags(step).requires_fit)

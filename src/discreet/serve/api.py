@@ -26,6 +26,7 @@ router = APIRouter(prefix="/v1")
 TableName = Annotated[str, Path(max_length=64)]
 RequestId = Annotated[str | None, Header(alias="Idempotency-Key", max_length=200)]
 Prefer = Annotated[str | None, Header(max_length=200)]
+Amount = Annotated[str | None, Field(max_length=100)]  # a number, exact: of so few digits everybody can compute
 _WAIT, _LONGEST = 10.0, 60.0
 _PIECE = 2**16
 
@@ -38,21 +39,21 @@ class Asked(BaseModel):
 
 class Question(Asked):
     sql: str = Field(description="One question in SQL.", examples=["SELECT COUNT(*) FROM people WHERE age >= 50"])
-    max_price: str | None = Field(None, description="Refuse what could cost more than this part of the budget.")
+    max_price: Amount = Field(None, description="Refuse what could cost more than this part of the budget.")
 
 
 class Workload(Asked):
     questions: list[str] = Field(description="Questions that are answered together, by one release.")
-    share: str | None = Field(None, description="Of what is left, as 1/10.")
+    share: Amount = Field(None, description="Of what is left, as 1/10.")
 
 
 class Costing(Asked):
     """What a release may cost: an epsilon (and a delta), or a share of what is left."""
 
     table: str | None = Field(None, description="Of a schema with several tables: this one.")
-    epsilon: str | None = None
-    delta: str | None = None
-    share: str | None = Field(None, description="Of what is left, as 1/4.")
+    epsilon: Amount = None
+    delta: Amount = None
+    share: Amount = Field(None, description="Of what is left, as 1/4.")
     again: bool = Field(False, description="Pay for a new release, even if the same was released before.")
 
 
@@ -61,10 +62,10 @@ class Fit(Costing):
     target: str
     features: list[str] | None = None
     method: str | None = None
-    q: str | None = None
+    q: Amount = None
     hidden: int | None = Field(None, ge=1, le=4096)
-    radius: str | None = None
-    huber: str | None = None
+    radius: Amount = None
+    huber: Amount = None
     estimator: str | None = Field(None, description="Instead of kind: an estimator by its name, with parameters.")
     parameters: dict[str, Any] | None = None
 
@@ -76,20 +77,20 @@ class Learn(Costing):
     positive: str | None = None
     k: int | None = Field(None, ge=1, le=16)
     method: str | None = None
-    alpha: str | None = None
-    certify: str | None = Field(None, description="Also pay this epsilon for a bound on the rule's mistakes.")
+    alpha: Amount = None
+    certify: Amount = Field(None, description="Also pay this epsilon for a bound on the rule's mistakes.")
 
 
 class Suggest(Costing):
     column: str
-    coverage: str | None = None
+    coverage: Amount = None
 
 
 class Synthetic(Asked):
     table: str | None = None
     rows: int = Field(ge=1)
     format: str = "csv"
-    share: str | None = Field(None, description="Measure tables for this share of what is left first.")
+    share: Amount = Field(None, description="Measure tables for this share of what is left first.")
     measure: list[list[str]] = Field([], description="With share: these sets of columns.")
     seed: int | None = Field(None, ge=0, lt=2**63)
 
@@ -97,21 +98,21 @@ class Synthetic(Asked):
 class Planning(Asked):
     kind: str
     table: str | None = None
-    epsilon: str | None = None
-    delta: str | None = None
-    share: str | None = None
-    alpha: str | None = None
-    beta: str | None = None
+    epsilon: Amount = None
+    delta: Amount = None
+    share: Amount = None
+    alpha: Amount = None
+    beta: Amount = None
     target: str | None = None
     features: list[str] | None = None
-    radius: str | None = None
-    huber: str | None = None
+    radius: Amount = None
+    huber: Amount = None
     numbers: dict[str, int] = {}
 
 
 class NewKey(Asked):
     name: str
-    share: str | None = None
+    share: Amount = None
     may: list[str] = list(MAY)
     tables: list[str] | None = None
     expires: float | None = Field(None, description="Seconds since 1970.")

@@ -6,7 +6,7 @@ import datetime
 from fractions import Fraction
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Form
+from fastapi import APIRouter, Form, Query
 from fastapi.responses import HTMLResponse, Response
 from markupsafe import Markup
 
@@ -82,7 +82,7 @@ def verify(visit: Changed, name: str) -> Response:
 
 
 @router.get("/t/{name}/entries")
-def entries(visit: Owned, name: str, before: int | None = None) -> Response:
+def entries(visit: Owned, name: str, before: Annotated[int | None, Query(ge=1, lt=2**63)] = None) -> Response:
     """The charges of the ledger, newest first, a page at a time."""
     desk = visit.desk
     found = desk.entries(visit.who, most=_PAGE + 1, before=before)

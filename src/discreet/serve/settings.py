@@ -23,6 +23,7 @@ class Limits:
     questions        of one workload
     cells            numbers of one answer, or of all answers of one workload
     rows             synthetic rows of one request
+    units, steps     hidden units of a network, passes over the rows of a fit that says how many
     waiting, waiting_each  jobs of a table that may wait, of all keys and of one
     requests         per minute and key; so are
     pricing, kept    seconds of processor time for prices, bytes of replies that the ledger keeps
@@ -36,6 +37,8 @@ class Limits:
     questions: int = 200
     cells: int = 10_000
     rows: int = 100_000
+    units: int = 256
+    steps: int = 1_000
     waiting: int = 32
     waiting_each: int = 4
     requests: int = 600
