@@ -18,8 +18,8 @@ from discreet.answering.linear_query import constant, linear
 from discreet.data import Facts
 from discreet.display import Sheet, Shown
 from discreet.errors import ParameterError, UnsupportedQuery
-from discreet.predicate import EVERYTHING
 from discreet.query import (
+    EVERYTHING,
     Count,
     GroupCount,
     KeyCount,

@@ -10,8 +10,7 @@ from fractions import Fraction
 from typing import Any, cast
 
 from discreet.data import Domain, Text
-from discreet.predicate import And, Predicate
-from discreet.query import Persons, Question
+from discreet.query import And, Persons, Predicate, Question
 from discreet.sql.expressions import Arithmetic, Exactly, Expression, Made, Rising, Total, absolute, power, power_span
 from discreet.sql.grammar import Node, Ordering, SelectQuery
 from discreet.sql.naming import SHAPES, ordinal, signature

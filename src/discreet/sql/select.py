@@ -10,8 +10,22 @@ from typing import Any, cast
 
 from discreet.data import Domain
 from discreet.errors import ParameterError
-from discreet.predicate import EVERYTHING, And, Missing, Not, Predicate
-from discreet.query import MAX_CELLS, Count, GroupCount, GroupSum, Histogram, KeyCount, Persons, Question, Sum
+from discreet.query import (
+    EVERYTHING,
+    MAX_CELLS,
+    And,
+    Count,
+    GroupCount,
+    GroupSum,
+    Histogram,
+    KeyCount,
+    Missing,
+    Not,
+    Persons,
+    Predicate,
+    Question,
+    Sum,
+)
 from discreet.row_functions import Fixed, Of, Plus, Power, Times, Value, check_value, joined, key_columns
 from discreet.sql.conditions import affine, condition
 from discreet.sql.dialects import rewritten
