@@ -1,5 +1,5 @@
-"""Files that are staged as codes and counted by GROUP BY: every hostile entry of a CSV or Parquet file counts as it does
-in a table in memory, whose codes numpy computes."""
+"""Files that are staged as codes and counted by GROUP BY: every hostile entry of a CSV or Parquet file counts as it
+does in a table in memory, whose codes numpy computes."""
 
 from __future__ import annotations
 

@@ -657,5 +657,5 @@ def test_a_table_that_leaves_an_epoch_out_is_no_table_in_which_it_never_came():
     ledger = dp.Ledger.in_memory(dp.Budget(10**9, "1e-6"), whole)
     dp.Running.open(dp.Count(), whole, ledger, epochs=6, price="1/2")
     some = with_epochs((1, 3), relation="replace-one", m=1)
-    with pytest.raises(LedgerMismatch, match="decided by all epochs before|epochs"):
+    with pytest.raises(LedgerMismatch, match="epochs"):
         dp.Running.find(dp.Count(), some, ledger).totals()

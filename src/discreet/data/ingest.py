@@ -281,7 +281,7 @@ class EncodedRows:
 
     def order(self, identity: Identity) -> Words:
         """The keyed mix of each row's codes, and of the hashes of its texts: the order in which a person's are kept."""
-        order = np.array(int.from_bytes(_key(identity)[:8], "little"), dtype=np.uint64)
+        order = np.array(order_key(identity), dtype=np.uint64)
         for name, column in self.codes.items():
             words = column.astype(np.int64).view(np.uint64)
             if name in self.texts:
@@ -340,10 +340,11 @@ def batches_of(
 # Persons.
 
 
-def _key(identity: Identity) -> bytes:
+def order_key(identity: Identity) -> int:
     """The public key of a table with this declared name."""
     name = identity.name.encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(name, digest_size=16, person=b"discreet-rows/1").digest()
+    found = hashlib.blake2b(name, digest_size=16, person=b"discreet-rows/1").digest()
+    return int.from_bytes(found[:8], "little")
 
 
 def person_ids(parts: Sequence[Values], identity: Identity) -> Ids:
@@ -437,10 +438,15 @@ def partition(ids: Ids, parts: int) -> Codes:
     return (_mix(ids[0] ^ _mix(ids[1])) % np.uint64(parts)).astype(np.int64)
 
 
+MIX = (0x9E3779B97F4A7C15, 30, 0xBF58476D1CE4E5B9, 27, 0x94D049BB133111EB, 31)
+"""The numbers of the finalizer of splitmix64, in the order of its steps."""
+
+
 def _mix(words: Words) -> Words:
     """The finalizer of splitmix64: a fixed permutation of the 64-bit words."""
+    start, one, first, two, second, three = map(np.uint64, MIX)
     with np.errstate(over="ignore"):
-        words = words + np.uint64(0x9E3779B97F4A7C15)
-        words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return words ^ (words >> np.uint64(31))
+        words = words + start
+        words = (words ^ (words >> one)) * first
+        words = (words ^ (words >> two)) * second
+        return words ^ (words >> three)

@@ -29,6 +29,7 @@ from sqlglot import exp
 from discreet.core import SchemaError, Unproven
 from discreet.data import calendar
 from discreet.data.domain import MAX_CODES, Column, Domain, Number
+from discreet.data.ingest import MIX
 from discreet.data.rules import GridRule, grid_denominator, holds, level_rule, measure_of, number_rule, period_rule
 from discreet.data.tally import (
     Added,
@@ -54,6 +55,7 @@ _YEARS = 1970 * 12 + 1  # the months of the year 0 and on, counted from 1, minus
 _LONGEST_DECIMAL = 38  # digits
 _MOST_ROWS = 2**40  # for which 64 bits are enough, or are not
 _REMEMBERED = 1000  # statements
+_KEPT = "kept_rows"  # of all persons, in a statement about some of their columns
 _MOST_DIGITS = 30  # of a bound or a step, after the point
 
 
@@ -78,6 +80,20 @@ class SqlSource:
 
 
 @dataclass(frozen=True, slots=True)
+class WordSpeech:
+    """Unsigned 64-bit words in a database: of a code, added to and multiplied by a number modulo 2^64, combined bit by
+    bit, shifted to the right; and what is ordered as they are."""
+
+    of_code: Callable[[exp.Expression], exp.Expression]
+    plus: Callable[[exp.Expression, int], exp.Expression]
+    times: Callable[[exp.Expression, int], exp.Expression]
+    either: Callable[[exp.Expression, exp.Expression], exp.Expression]
+    shifted: Callable[[exp.Expression, int], exp.Expression]
+    literal: Callable[[int], exp.Expression]
+    ordered: Callable[[exp.Expression], exp.Expression] = lambda word: word
+
+
+@dataclass(frozen=True, slots=True)
 class Dialect:
     """What differs between databases.
 
@@ -88,6 +104,7 @@ class Dialect:
     truth      a boolean as a condition
     cut        the first characters of a text, compared by bytes; None: texts that are not listed are not read
     kinds      which kinds of sources are known
+    words      64-bit words, by which the rows of a person are ordered; None: every row is a person
     """
 
     name: str
@@ -99,6 +116,7 @@ class Dialect:
     cut: Callable[[exp.Expression, int], exp.Expression] | None = None
     truth: Callable[[exp.Expression], exp.Expression] = lambda entry: entry
     kinds: tuple[str, ...] = ("whole", "decimal", "text", "boolean", "date", "timestamp")
+    words: WordSpeech | None = None
 
     def text(self, expression: exp.Expression) -> str:
         """The SQL of an expression."""
@@ -328,27 +346,97 @@ def _periods(entry: exp.Expression, column: Any, source: SqlSource, dialect: Dia
 
 
 @dataclass(frozen=True, slots=True)
+class KeptPersons:
+    """At most `rows` rows of a person are kept: the first in the order that begins with this key (`data.ingest`)."""
+
+    unit: str
+    rows: int
+    key: int
+    text: bool
+
+    def who(self) -> exp.Expression:
+        """The person of a row; texts by their bytes."""
+        entry = exp.column(self.unit, quoted=True)
+        return _c_collation(entry) if self.text else entry
+
+    def named(self) -> exp.Expression:
+        """Whether a row names a person."""
+        return exp.not_(_is_null(exp.column(self.unit, quoted=True)))
+
+
+@dataclass(frozen=True, slots=True)
 class Coded:
     """A relation whose declared columns are read as codes.
 
     relation  the parts of its name: schema and table, or whatever stands behind FROM
+    persons   whose rows they are, if a person may have several
     """
 
     relation: exp.Expression
     domain: Domain
     sources: Mapping[str, SqlSource]
     dialect: Dialect
-    _made: dict[tuple[Tally, int | None], str] = field(default_factory=dict, repr=False, compare=False)
+    persons: KeptPersons | None = None
+    _made: dict[Any, str] = field(default_factory=dict, repr=False, compare=False)
 
     def codes(self, names: Sequence[str], *, strict: bool = False) -> exp.Subquery:
         """SELECT the codes of these columns, as c0, c1, ..., and the kept texts of those that are free as t0, ..."""
-        made = []
+        if self.persons is not None and not strict:
+            columns = self.domain.names
+            kept: list[Any] = [exp.column(f"c{columns.index(name)}").as_(f"c{at}") for at, name in enumerate(names)]
+            return exp.select(*(kept or [_number(1).as_("one")])).from_(_KEPT).subquery("coded")
+        made = self._encoded(names, strict=strict)
+        return exp.select(*(made or [_number(1).as_("one")])).from_(self.relation.copy()).subquery("coded")
+
+    def _kept(self, persons: KeptPersons) -> str:
+        """The codes of the rows that are kept of each person, by the keyed mix of `EncodedRows.order`, word by word.
+
+        A step of a mix looks at the word before it twice. It is a SELECT of its own, which OFFSET 0 keeps apart: put
+        into one expression the steps would double in length each time.
+        """
+        words, say = self.dialect.words, self.dialect.text
+        assert words is not None  # required when the table is made
+
+        def layer(inner: str, found: Mapping[str, exp.Expression]) -> str:
+            made = ", ".join(f"{say(each)} AS {name}" for name, each in found.items())
+            return f"SELECT *, {made} FROM ({inner}) AS before OFFSET 0"
+
+        def turned(name: str, bits: int) -> exp.Expression:
+            return words.either(exp.column(name), words.shifted(exp.column(name), bits))
+
+        def mixed(inner: str, given: Mapping[str, exp.Expression]) -> str:
+            """The steps of `ingest._mix` but for the last."""
+            start, one, first, two, second, _ = MIX
+            inner = layer(inner, {f"{name}0": words.plus(each, start) for name, each in given.items()})
+            inner = layer(inner, {f"{name}1": words.times(turned(f"{name}0", one), first) for name in given})
+            return layer(inner, {f"{name}2": words.times(turned(f"{name}1", two), second) for name in given})
+
+        codes, last = [f"c{place}" for place in range(len(self.domain))], MIX[-1]
+        rows = exp.select(*self._encoded(self.domain.names), persons.who().as_("who")).from_(self.relation.copy())
+        inner, word = say(rows.where(persons.named())), words.literal(persons.key)
+        inner = mixed(inner, {f"m{code}": words.of_code(exp.column(code)) for code in codes})
+        for code in codes:
+            inner = mixed(inner, {f"w{code}": words.either(word, turned(f"m{code}2", last))})
+            word = turned(f"w{code}2", last)
+        inner = layer(inner, {"word": words.ordered(word)})
+        window = f"ROW_NUMBER() OVER (PARTITION BY who ORDER BY {', '.join(['word', *codes])})"
+        placed = f"SELECT {', '.join(codes)}, {window} AS nth FROM ({inner}) AS mixed"
+        return f"SELECT {', '.join(codes)} FROM ({placed}) AS placed WHERE nth <= {persons.rows}"
+
+    def nobody(self) -> str:
+        """How many rows name no person."""
+        assert self.persons is not None
+        rows = exp.select(_rows(self.dialect)).from_(self.relation.copy())
+        return self.dialect.text(rows.where(exp.not_(self.persons.named())))
+
+    def _encoded(self, names: Sequence[str], *, strict: bool = False) -> list[Any]:
+        made: list[Any] = []
         for place, name in enumerate(names):
             entry, column = exp.column(name, quoted=True), self.domain.column(name)
             made.append(code_of(entry, column, self.sources[name], self.dialect, strict=strict).as_(f"c{place}"))
             if column.free and self.dialect.cut is not None:
                 made.append(self.dialect.cut(entry.copy(), column.length).as_(f"t{place}"))
-        return exp.select(*(made or [_number(1).as_("one")])).from_(self.relation.copy()).subquery("coded")
+        return made
 
     def ingest(self) -> str:
         """How many rows there are, and for each column how many have no value or a level that is not declared."""
@@ -361,8 +449,11 @@ class Coded:
         return self.dialect.text(exp.select(_rows(self.dialect), *wrong).from_(self.codes(names, strict=True)))
 
     def count(self) -> str:
-        """How many rows there are."""
-        return self.tally(Tally())
+        """How many persons there are."""
+        if self.persons is None:
+            return self.tally(Tally())
+        who = exp.select(self.persons.who().as_("who")).from_(self.relation.copy()).where(self.persons.named())
+        return self.dialect.text(exp.select(_rows(self.dialect)).from_(who.distinct().subquery("persons")))
 
     def tally(self, tally: Tally, *, limit: int | None = None) -> str:
         """The cells that occur, as one number if their number is declared, how many rows are in each, and the sums."""
@@ -391,7 +482,12 @@ class Coded:
         sums = [self._sum(exp.column(f"a{place}"), tally.most) for place in range(len(amounts))]
         outer = exp.select(*groups, _rows(self.dialect), *sums).from_(inner.subquery("counted"))
         outer = outer.group_by(*(each.copy() for each in groups)) if groups else outer
-        return self.dialect.text(outer if limit is None else outer.limit(limit))
+        said = self.dialect.text(outer if limit is None else outer.limit(limit))
+        if self.persons is None:
+            return said
+        if _KEPT not in self._made:
+            self._made[_KEPT] = self._kept(self.persons)
+        return f"WITH {_KEPT} AS ({self._made[_KEPT]}) {said}"
 
     def _sum(self, amount: exp.Expression, most: int) -> exp.Expression:
         """Exact: in decimals where 64 bits could be too few."""
@@ -590,6 +686,53 @@ def _extracted(name: str, entry: exp.Expression) -> exp.Expression:
     return exp.Extract(this=exp.var(name), expression=entry)
 
 
+def _unsigned(entry: exp.Expression, bits: str = "UBIGINT") -> exp.Expression:
+    return exp.cast(entry, exp.DataType.build(bits, dialect="duckdb"))
+
+
+def _duckdb_modulo(kind: type[exp.Binary], word: exp.Expression, number: int) -> exp.Expression:
+    """The sum or the product, in 128 bits, modulo 2^64."""
+    long, other, low = (_unsigned(each, "UHUGEINT") for each in (word, _words(str(number)), _words(str(2**64 - 1))))
+    return _unsigned(_operation(exp.BitwiseAnd, _operation(kind, long, other), low))
+
+
+DUCKDB_WORDS = WordSpeech(
+    _unsigned,
+    lambda word, more: _duckdb_modulo(exp.Add, word, more),
+    lambda word, times: _duckdb_modulo(exp.Mul, word, times),
+    lambda one, other: _call("XOR", one, other),
+    lambda word, bits: _operation(exp.BitwiseRightShift, word, _number(bits)),
+    lambda number: _unsigned(_words(str(number))),
+)
+
+
+def _postgres_modulo(kind: type[exp.Binary], word: exp.Expression, number: int) -> exp.Expression:
+    """The sum or the product, in decimals, modulo 2^64, as the signed integer of the same bits."""
+    found = _operation(kind, exp.cast(word, "DECIMAL"), _postgres_long(number))
+    for more in (2**63, 2**64):
+        found = _call("MOD", _operation(exp.Add, found, _postgres_long(more)), _postgres_long(2**64))
+    return _whole(_operation(exp.Sub, found, _postgres_long(2**63)))
+
+
+def _postgres_long(number: int) -> exp.Expression:
+    return exp.cast(_words(str(number)), "DECIMAL")
+
+
+def _postgres_word(number: int) -> exp.Expression:
+    return _whole(_words(str(number - 2**64 if number >= 2**63 else number)))
+
+
+POSTGRES_WORDS = WordSpeech(
+    _whole,
+    lambda word, more: _postgres_modulo(exp.Add, word, more),
+    lambda word, times: _postgres_modulo(exp.Mul, word, times),
+    lambda one, other: _operation(exp.BitwiseXor, one, other),
+    lambda word, bits: _operation(
+        exp.BitwiseAnd, _operation(exp.BitwiseRightShift, word, _number(bits)), _postgres_word(2 ** (64 - bits) - 1)
+    ),
+    _postgres_word,
+    lambda word: _operation(exp.BitwiseXor, word, _postgres_word(2**63)),
+)
 _EVERY_KIND = ("whole", "decimal", "text", "boolean", "date", "timestamp", "zoned")
 DIALECTS = {
     "duckdb": Dialect(
@@ -600,6 +743,7 @@ DIALECTS = {
         lambda entry, source: _call("MAKE_TIMESTAMP", _call("EPOCH_US", entry)) if source.kind == "zoned" else entry,
         cut=lambda entry, length: _c_collation(_call("LEFT", exp.cast(entry, "TEXT"), _number(length))),
         kinds=_EVERY_KIND,
+        words=DUCKDB_WORDS,
     ),
     "postgres": Dialect(
         "postgres",
@@ -612,6 +756,7 @@ DIALECTS = {
         _extracted,
         lambda entry, length: _c_collation(_call("LEFT", exp.cast(entry, "TEXT"), _number(length))),
         kinds=_EVERY_KIND,
+        words=POSTGRES_WORDS,
     ),
     "bigquery": Dialect(
         "bigquery",
