@@ -197,7 +197,11 @@ def read_row_groups(path: Path, groups: Sequence[int] | None, columns: Sequence[
         chosen = [*range(file.num_row_groups)] if groups is None else [*groups]
         batches = quietly(lambda: file.iter_batches(rows, chosen, list(columns)), complaint)
         while (batch := quietly(lambda: next(batches, None), complaint)) is not None:
-            yield arrow.Table.from_batches([batch])
+            table = arrow.Table.from_batches([batch])
+            for place, field in enumerate(table.schema):
+                if arrow.types.is_string_view(field.type):
+                    table = table.set_column(place, field.name, table.column(place).cast(arrow.string()))
+            yield table
 
 
 def arrow_table(columns: Mapping[str, Any]) -> Any:

@@ -258,7 +258,9 @@ def coded_files(connection: Any, patterns: Sequence[str], domain: Any, staged: M
             sources[name] = SqlSource("code")
             continue
         with suppress(Unproven, SchemaError):
-            sources[name] = require_source(name, domain.column(name), source, speech, kind)
+            found = require_source(name, domain.column(name), source, speech, kind)
+            Coded(relation, domain, {name: found}, speech).codes((name,))  # a grid may be too fine for SQL
+            sources[name] = found
     coded = Coded(relation, domain, sources, speech)
     if any(int(each[0]) for each in run(coded.ingest())[1:]):
         raise SchemaError("duckdb does not read all entries as the library does")
