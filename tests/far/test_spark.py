@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import subprocess
 import sys
 import threading
@@ -361,7 +362,8 @@ def test_a_schema_names_spark_and_a_fit_takes_the_method_and_the_few_passes_of_i
 
 def test_the_command_line_asks_rows_in_spark(files, tmp_path, monkeypatch):
     """In processes of their own, whose Spark is one of this machine, as the environment says."""
-    (tmp_path / "people.toml").write_text(SCHEMA.format(files=files))
+    shutil.copytree(files, tmp_path / "own", ignore=lambda _, names: [each for each in names if "discreet" in each])
+    (tmp_path / "people.toml").write_text(SCHEMA.format(files="own"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     given = environment(tmp_path)
     settings = "--conf spark.ui.enabled=false --conf spark.driver.host=127.0.0.1 --conf spark.sql.shuffle.partitions=2"

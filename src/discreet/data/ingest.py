@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -86,19 +87,13 @@ class PrivateRows(Shown):
     def exact_sum(self, query: Summand[Summed] | Callable[[Batch], Summed]) -> Summed:
         """The exact sum of a query, or of a bounded integer function of the rows. Not private."""
         partial = row_function(query)
-        self.check_source()
-        try:
+        with self._watched():
             return sum_of(self._batches(partial), partial)
-        finally:
-            self.check_source()
 
     def exact_gather(self, take: Callable[[Batch], npt.NDArray[Any]]) -> npt.NDArray[Any]:
         """What a function finds in the rows, all of it, in no promised order. Not private."""
-        self.check_source()
-        try:
+        with self._watched():
             return gathered_of(map(take, self._batches(take)))
-        finally:
-            self.check_source()
 
     def exact_slices(self, slices: Sequence[Slice], *, where: Filter | None = None, disjoint: bool) -> list[Codes]:
         """The exact most extreme values of columns. Not private."""
@@ -110,12 +105,9 @@ class PrivateRows(Shown):
             if where is not None:
                 where.mask(batch)
 
-        self.check_source()
-        try:
-            batches, domain = lambda: self._batches(reading), self.facts.domain
+        batches, domain = lambda: self._batches(reading), self.facts.domain
+        with self._watched():
             return slices_of(batches, slices, domain=domain, where=where, disjoint=disjoint)
-        finally:
-            self.check_source()
 
     def exact_distinct(self) -> tuple[Batch, Codes] | None:
         """The distinct rows with their counts, if they are fewer than half (`data.distinct`). Not private."""
@@ -125,9 +117,15 @@ class PrivateRows(Shown):
             for name in names:
                 batch.stored(name)
 
+        with self._watched():
+            return distinct_of(self._batches(reading), self.facts.domain)
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """The rows are those of the table before this block and after it."""
         self.check_source()
         try:
-            return distinct_of(self._batches(reading), self.facts.domain)
+            yield
         finally:
             self.check_source()
 

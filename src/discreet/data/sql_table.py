@@ -195,8 +195,8 @@ class SqlTable(PrivateRows):
             self._local.stack, self._local.reader = stack, None
             try:
                 yield
-                if self._local.reader is not None and self._version != self._read_version(self._local.reader):
-                    self._refuse_changed()
+                if self._local.reader is not None:
+                    self._check_version(self._local.reader)
             finally:
                 self._local.stack = self._local.reader = None
         self._check_stamp()
@@ -206,12 +206,9 @@ class SqlTable(PrivateRows):
         if self._local.reader is None:
             self._check_stamp()
             run: Any = self._local.stack.enter_context(self._engine.snapshot())
-            if self._version != self._read_version(run):
+            self._check_version(run)
+            if self.facts.neighbours.replace_one and int(run(self._coded.count())[0][0]) != self.facts.size:
                 self._refuse_changed()
-            if self.facts.neighbours.replace_one:
-                ((rows,),) = run(self._coded.count())
-                if int(rows) != self.facts.size:
-                    self._refuse_changed()
             self._local.reader = run
         reader: Any = self._local.reader
         return reader
@@ -222,8 +219,11 @@ class SqlTable(PrivateRows):
             return
         self._check_stamp()
         with self._engine.snapshot() as run:
-            if self._version != self._read_version(run):
-                self._refuse_changed()
+            self._check_version(run)
+
+    def _check_version(self, run: Any) -> None:
+        if self._version != self._read_version(run):
+            self._refuse_changed()
 
     def _check_stamp(self) -> None:
         if self._engine.stamp() != self._stamp:

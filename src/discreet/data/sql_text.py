@@ -81,16 +81,20 @@ class SqlSource:
 
 @dataclass(frozen=True, slots=True)
 class WordSpeech:
-    """Unsigned 64-bit words in a database: of a code, added to and multiplied by a number modulo 2^64, combined bit by
-    bit, shifted to the right; and what is ordered as they are."""
+    """Unsigned 64-bit words in a database, as texts for names of columns and for numbers: the word of a code, a word
+    plus (or times) a number modulo 2^64, two words combined bit by bit, one shifted to the right (and the bits that are
+    left), one that is written, and what is ordered as words are."""
 
-    of_code: Callable[[exp.Expression], exp.Expression]
-    plus: Callable[[exp.Expression, int], exp.Expression]
-    times: Callable[[exp.Expression, int], exp.Expression]
-    either: Callable[[exp.Expression, exp.Expression], exp.Expression]
-    shifted: Callable[[exp.Expression, int], exp.Expression]
-    literal: Callable[[int], exp.Expression]
-    ordered: Callable[[exp.Expression], exp.Expression] = lambda word: word
+    code: str
+    modulo: str
+    either: str
+    shifted: str
+    written: str
+    ordered: str
+
+    def turned(self, word: str, bits: int) -> str:
+        """A word and itself, shifted to the right."""
+        return self.either.format(word, self.shifted.format(word, bits, 2 ** (64 - bits) - 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,34 +398,32 @@ class Coded:
         A step of a mix looks at the word before it twice. It is a SELECT of its own, which OFFSET 0 keeps apart: put
         into one expression the steps would double in length each time.
         """
-        words, say = self.dialect.words, self.dialect.text
+        words = self.dialect.words
         assert words is not None  # required when the table is made
+        start, one, first, two, second, last = MIX
 
-        def layer(inner: str, found: Mapping[str, exp.Expression]) -> str:
-            made = ", ".join(f"{say(each)} AS {name}" for name, each in found.items())
+        def layer(inner: str, found: Mapping[str, str]) -> str:
+            made = ", ".join(f"{each} AS {name}" for name, each in found.items())
             return f"SELECT *, {made} FROM ({inner}) AS before OFFSET 0"
 
-        def turned(name: str, bits: int) -> exp.Expression:
-            return words.either(exp.column(name), words.shifted(exp.column(name), bits))
-
-        def mixed(inner: str, given: Mapping[str, exp.Expression]) -> str:
+        def mixed(inner: str, given: Mapping[str, str]) -> str:
             """The steps of `ingest._mix` but for the last."""
-            start, one, first, two, second, _ = MIX
-            inner = layer(inner, {f"{name}0": words.plus(each, start) for name, each in given.items()})
-            inner = layer(inner, {f"{name}1": words.times(turned(f"{name}0", one), first) for name in given})
-            return layer(inner, {f"{name}2": words.times(turned(f"{name}1", two), second) for name in given})
+            inner = layer(inner, {f"{each}0": words.modulo.format(word, "+", start) for each, word in given.items()})
+            for n, (bits, factor) in enumerate(((one, first), (two, second))):
+                turned = {each: words.turned(f"{each}{n}", bits) for each in given}
+                inner = layer(inner, {f"{e}{n + 1}": words.modulo.format(t, "*", factor) for e, t in turned.items()})
+            return inner
 
-        codes, last = [f"c{place}" for place in range(len(self.domain))], MIX[-1]
+        codes, word = [f"c{place}" for place in range(len(self.domain))], words.written.format(persons.key)
         rows = exp.select(*self._encoded(self.domain.names), persons.who().as_("who")).from_(self.relation.copy())
-        inner, word = say(rows.where(persons.named())), words.literal(persons.key)
-        inner = mixed(inner, {f"m{code}": words.of_code(exp.column(code)) for code in codes})
+        inner = mixed(self.dialect.text(rows.where(persons.named())), {f"m{c}": words.code.format(c) for c in codes})
         for code in codes:
-            inner = mixed(inner, {f"w{code}": words.either(word, turned(f"m{code}2", last))})
-            word = turned(f"w{code}2", last)
-        inner = layer(inner, {"word": words.ordered(word)})
-        window = f"ROW_NUMBER() OVER (PARTITION BY who ORDER BY {', '.join(['word', *codes])})"
-        placed = f"SELECT {', '.join(codes)}, {window} AS nth FROM ({inner}) AS mixed"
-        return f"SELECT {', '.join(codes)} FROM ({placed}) AS placed WHERE nth <= {persons.rows}"
+            inner = mixed(inner, {f"w{code}": words.either.format(word, words.turned(f"m{code}2", last))})
+            word = words.turned(f"w{code}2", last)
+        inner, listed = layer(inner, {"word": words.ordered.format(word)}), ", ".join(codes)
+        window = f"ROW_NUMBER() OVER (PARTITION BY who ORDER BY word, {listed})"
+        placed = f"SELECT {listed}, {window} AS nth FROM ({inner}) AS mixed"
+        return f"SELECT {listed} FROM ({placed}) AS placed WHERE nth <= {persons.rows}"
 
     def nobody(self) -> str:
         """How many rows name no person."""
@@ -686,52 +688,18 @@ def _extracted(name: str, entry: exp.Expression) -> exp.Expression:
     return exp.Extract(this=exp.var(name), expression=entry)
 
 
-def _unsigned(entry: exp.Expression, bits: str = "UBIGINT") -> exp.Expression:
-    return exp.cast(entry, exp.DataType.build(bits, dialect="duckdb"))
-
-
-def _duckdb_modulo(kind: type[exp.Binary], word: exp.Expression, number: int) -> exp.Expression:
-    """The sum or the product, in 128 bits, modulo 2^64."""
-    long, other, low = (_unsigned(each, "UHUGEINT") for each in (word, _words(str(number)), _words(str(2**64 - 1))))
-    return _unsigned(_operation(exp.BitwiseAnd, _operation(kind, long, other), low))
-
-
-DUCKDB_WORDS = WordSpeech(
-    _unsigned,
-    lambda word, more: _duckdb_modulo(exp.Add, word, more),
-    lambda word, times: _duckdb_modulo(exp.Mul, word, times),
-    lambda one, other: _call("XOR", one, other),
-    lambda word, bits: _operation(exp.BitwiseRightShift, word, _number(bits)),
-    lambda number: _unsigned(_words(str(number))),
+_DUCKDB_WORDS = WordSpeech(
+    "CAST({0} AS UBIGINT)",
+    "CAST((CAST({0} AS UHUGEINT) {1} '{2}'::UHUGEINT) & '18446744073709551615'::UHUGEINT AS UBIGINT)",
+    *("XOR({0}, {1})", "({0} >> {1})", "CAST('{0}' AS UBIGINT)", "{0}"),
 )
-
-
-def _postgres_modulo(kind: type[exp.Binary], word: exp.Expression, number: int) -> exp.Expression:
-    """The sum or the product, in decimals, modulo 2^64, as the signed integer of the same bits."""
-    found = _operation(kind, exp.cast(word, "DECIMAL"), _postgres_long(number))
-    for more in (2**63, 2**64):
-        found = _call("MOD", _operation(exp.Add, found, _postgres_long(more)), _postgres_long(2**64))
-    return _whole(_operation(exp.Sub, found, _postgres_long(2**63)))
-
-
-def _postgres_long(number: int) -> exp.Expression:
-    return exp.cast(_words(str(number)), "DECIMAL")
-
-
-def _postgres_word(number: int) -> exp.Expression:
-    return _whole(_words(str(number - 2**64 if number >= 2**63 else number)))
-
-
-POSTGRES_WORDS = WordSpeech(
-    _whole,
-    lambda word, more: _postgres_modulo(exp.Add, word, more),
-    lambda word, times: _postgres_modulo(exp.Mul, word, times),
-    lambda one, other: _operation(exp.BitwiseXor, one, other),
-    lambda word, bits: _operation(
-        exp.BitwiseAnd, _operation(exp.BitwiseRightShift, word, _number(bits)), _postgres_word(2 ** (64 - bits) - 1)
-    ),
-    _postgres_word,
-    lambda word: _operation(exp.BitwiseXor, word, _postgres_word(2**63)),
+# Signed integers of the same bits: a decimal is taken modulo 2^64 from -2^63 on.
+_SIGNED = "CAST(MOD(MOD({} + 2^63, 2^64) + 2^64, 2^64) - 2^63 AS BIGINT)".replace("2^63", str(2**63))
+_SIGNED = _SIGNED.replace("2^64", str(2**64))
+_POSTGRES_WORDS = WordSpeech(
+    "CAST({0} AS BIGINT)",
+    _SIGNED.format("CAST({0} AS DECIMAL) {1} {2}"),
+    *("({0} # {1})", "(({0} >> {1}) & {2})", _SIGNED.format("{0}"), "({0} # CAST('-9223372036854775808' AS BIGINT))"),
 )
 _EVERY_KIND = ("whole", "decimal", "text", "boolean", "date", "timestamp", "zoned")
 DIALECTS = {
@@ -743,7 +711,7 @@ DIALECTS = {
         lambda entry, source: _call("MAKE_TIMESTAMP", _call("EPOCH_US", entry)) if source.kind == "zoned" else entry,
         cut=lambda entry, length: _c_collation(_call("LEFT", exp.cast(entry, "TEXT"), _number(length))),
         kinds=_EVERY_KIND,
-        words=DUCKDB_WORDS,
+        words=_DUCKDB_WORDS,
     ),
     "postgres": Dialect(
         "postgres",
@@ -756,7 +724,7 @@ DIALECTS = {
         _extracted,
         lambda entry, length: _c_collation(_call("LEFT", exp.cast(entry, "TEXT"), _number(length))),
         kinds=_EVERY_KIND,
-        words=POSTGRES_WORDS,
+        words=_POSTGRES_WORDS,
     ),
     "bigquery": Dialect(
         "bigquery",
