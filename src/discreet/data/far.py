@@ -21,10 +21,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core import Codes, DiscreetError, Neighbours, ParameterError, SchemaError, exact
+from discreet.core import Codes, DiscreetError, ParameterError, SchemaError, exact
 from discreet.data.domain import Domain
 from discreet.data.encoding import quietly
-from discreet.data.ingest import PrivateRows, checked_domain, checked_edition, facts_of, identity_of
+from discreet.data.ingest import PrivateRows, checked_domain, checked_edition, facts_of
 from discreet.data.keys import DistinctKeys, mixed
 from discreet.data.needs import Needs, Offers
 from discreet.data.rows import (
@@ -33,6 +33,7 @@ from discreet.data.rows import (
     Batch,
     Facts,
     Filter,
+    Identity,
     Slice,
     Summand,
     Summed,
@@ -76,19 +77,10 @@ class Far(PrivateRows):
     _domain: Domain
     _offers: Offers
 
-    def _declare(
-        self,
-        domain: Domain,
-        name: str,
-        neighbours: Neighbours | str,
-        unit: str | None,
-        rows_per_unit: int | None,
-        edition: str | None,
-    ) -> None:
+    def _declare(self, domain: Domain, identity: Identity, edition: str | None) -> None:
         """What the owner declares."""
         checked_edition(edition)
-        self._domain, self.source = checked_domain(domain), None
-        self.identity = identity_of(name, neighbours, unit, rows_per_unit)
+        self._domain, self.identity, self.source = checked_domain(domain), identity, None
 
     def _offer(self, gather_limit: int | None, pass_seconds: float, *, fixed: bool = True) -> None:
         limit = None if gather_limit is None else exact.whole(0, gather_limit=gather_limit)

@@ -124,15 +124,9 @@ def library(name: str, extra: str = "sql") -> Any:
 
 
 def _connect(scan: Scan, private: str = "") -> Any:
-    config = {
-        "memory_limit": scan.memory_limit,
-        "threads": scan.threads,
-        "temp_directory": private,
-        "preserve_insertion_order": True,
-        "python_enable_replacements": False,
-        "autoinstall_known_extensions": False,
-        "autoload_known_extensions": False,
-    }
+    off = ("python_enable_replacements", "autoinstall_known_extensions", "autoload_known_extensions")
+    config = {"memory_limit": scan.memory_limit, "threads": scan.threads, "temp_directory": private}
+    config |= {"preserve_insertion_order": True, **dict.fromkeys(off, False)}
     duckdb = library("duckdb")
     complaint = f"duckdb does not start with memory_limit={scan.memory_limit!r} and threads={scan.threads!r}"
     return quietly(lambda: duckdb.connect(":memory:", config=config), complaint, kind=ParameterError)

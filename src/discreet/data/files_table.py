@@ -53,7 +53,7 @@ from discreet.data.files import (
     text_array,
     write_parquet,
 )
-from discreet.data.ingest import FIRST_EDITION, EncodedRows, KeptRows, needed, partition
+from discreet.data.ingest import FIRST_EDITION, EncodedRows, KeptRows, identity_of, needed, partition
 from discreet.data.pushdown import PushDown
 from discreet.data.rows import Batch, Identity, Summand, Summed, Texts
 
@@ -276,7 +276,7 @@ class FilesTable(Far):
         stage: str | os.PathLike[str] | None = None,
         gather_limit: int = GATHER_LIMIT,
     ) -> None:
-        self._declare(domain, name, neighbours, unit, rows_per_unit, edition)
+        self._declare(domain, identity_of(name, neighbours, unit, rows_per_unit), edition)
         self._run = Processes(2) if run is None else run
         self._offer(gather_limit, self._run.pass_seconds)
         count = max(1, 4 * self._run.workers) if parts is None else exact.whole(parts=parts)
@@ -394,7 +394,7 @@ class ParquetTable(FilesTable):
         threads: int = 2,
         unit_memory: int = 2**28,
     ) -> None:
-        self._declare(domain, name, neighbours, unit, rows_per_unit, edition)
+        self._declare(domain, identity_of(name, neighbours, unit, rows_per_unit), edition)
         self._run, self.source = Here(), resolved(path)
         self._offer(None, self._run.pass_seconds)
         scan, memory = Scan(self.source, batch_rows, memory_limit, threads), exact.whole(unit_memory=unit_memory)

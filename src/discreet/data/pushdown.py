@@ -113,11 +113,8 @@ def distinct_rows(run: Run, coded: Any, names: Sequence[str] | None = None) -> t
     names = mixed(coded.domain if names is None else coded.domain.project(names)) if names != () else ()
     if not names:
         return None
-    domain, most, shape = (
-        coded.domain,
-        KEPT // (len(names) + 1),
-        tuple(coded.domain.column(name).size for name in names),
-    )
+    domain, most = coded.domain, KEPT // (len(names) + 1)
+    shape = tuple(domain.column(name).size for name in names)
     keys, counts = run(coded.tally(Tally(axes=tuple(map(CodeOf, names)), shape=shape), limit=most + 1), integers=True)
     rows = np.asarray(counts, dtype=np.int64)
     if len(keys) > most or 2 * len(keys) >= rows.sum():

@@ -31,7 +31,7 @@ from discreet.data.engines import TaskOutcome, results, run_shipped, shipped
 from discreet.data.far import BATCH_ROWS, GATHER_LIMIT, Far, Fold
 from discreet.data.files import arrow_table, file_stamp, library, table_of_batches
 from discreet.data.files_table import WORDS, batch_of, fold_part, staged_batches, staged_names, staged_table
-from discreet.data.ingest import FIRST_EDITION, EncodedRows, needed
+from discreet.data.ingest import FIRST_EDITION, EncodedRows, identity_of, needed
 from discreet.data.rows import Batch
 
 _PLACE = "row_place"
@@ -128,7 +128,7 @@ class SparkTable(Far):
     ) -> None:
         if not hasattr(frame, "mapInArrow"):
             raise ParameterError(f"frame must be a Spark DataFrame, found a {type(frame).__name__}")
-        self._declare(domain, name, neighbours, unit, rows_per_unit, edition)
+        self._declare(domain, identity_of(name, neighbours, unit, rows_per_unit), edition)
         self._offer(gather_limit, 2.0, fixed=False)
         self._frame, self._staged, self._stamps = frame, False, _local_stamps(frame)
         Frame.require(tuple(frame.columns), needed(domain, self.identity))
