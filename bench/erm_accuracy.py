@@ -116,7 +116,8 @@ def numbers() -> list[str]:
     lines = _header(
         "Mean, median and 0.9-quantile of 100,000 Beta(1/2, 5) values of [0, 1]",
         f"Mean absolute error against the value of the sample, {DRAWS} draws ({OPENDP_DRAWS} of opendp), n public "
-        "(replace-one), pure epsilon. opendp's median and quantile choose among a grid of candidates.",
+        "(replace-one), pure epsilon. opendp's median and quantile choose among a grid: of 1,001 candidates one lies "
+        "within 0.00005 of either true value by chance.",
         ("what", "epsilon", "ours", "diffprivlib", "opendp (grid of 1,001)", "opendp (grid of 10,001)"),
         (diffprivlib, opendp),
     )

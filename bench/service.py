@@ -1,7 +1,8 @@
 """What a service costs: free and paid questions over HTTP, beside a bare fsync and beside PostgreSQL's own commit.
 
 One real process of the service on each store, with the time grid of replies off: the grid would be all that one sees.
-First one analyst asks in turn, then fifty at once. A paid question is a charge, a pass over the rows, a stored answer,
+First one analyst asks in turn, then fifty at once; who is told that the service is too busy asks again, and the whole
+time counts. A paid question is a charge, a pass over the rows, a stored answer,
 a stored saying and a kept reply: four durable writes. A free one with a request id is one: the kept reply.
 """
 
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from tests.crash.service import Process, Storm, address_in, asked, prepared
+from tests.crash.service import Storm, asked, prepared, serving
 
 from bench.ledger import bare_commit, bare_write, folder, server
 
@@ -47,14 +48,10 @@ def measured(
 ) -> list[Times]:
     """Free and paid questions by one analyst in turn, with the floors between them, then by fifty at once."""
     with folder() as place:
-        desk = place / "desk"
-        keys = prepared(desk, address_in(desk, where), TOGETHER, Fraction(1, TOGETHER))
-        process = Process(desk, PRICE, 0.0)
-        try:
-            found = [*_alone(store, process.port, keys["a0"], floors, taken), *_together(store, process.port, keys)]
-        finally:
-            process.stop()
-    return found
+        made = prepared(place / "desk", where, TOGETHER, Fraction(1, TOGETHER))
+        with serving(made, PRICE, 0.0) as process:
+            alone = _alone(store, process.port, made.keys["a0"], floors, taken)
+            return [*alone, *_together(store, process.port, made.keys)]
 
 
 def _alone(

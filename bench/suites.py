@@ -34,8 +34,19 @@ UNSEEN = {
 }
 """The tables that no constant was chosen on, by what is learned on them (bench/public_tables.py reads them)."""
 SEEN = {
-    "classes": ("churn", "fertility", "smoking", "remote", "insurance", "officers", "blobs"),
-    "numbers": ("food", "wage", "tests", "panel"),
+    "classes": (
+        "churn",
+        "fertility",
+        "smoking",
+        "remote",
+        "insurance",
+        "officers",
+        "blobs",
+        "wide",
+        "skewed",
+        "sparse",
+    ),
+    "numbers": ("food", "wage", "tests", "panel", "tails", "many"),
 }
 """The tables that our defaults (radius, steps, which method) were settled with: their figures prove nothing."""
 LOOKED_AT = ("adult", "census")

@@ -1,7 +1,9 @@
 """How sphinx builds these pages: plain markdown in, HTML that loads nothing from elsewhere out. `make docs` runs it."""
 
+import re
 from importlib.metadata import version as installed
 from pathlib import Path
+from typing import Any
 
 project = "discreet"
 release = version = installed("discreet")
@@ -21,3 +23,17 @@ html_show_sphinx = False
 html_show_copyright = False
 html_copy_source = False
 html_theme_options = {"navigation_with_keys": True}
+
+
+def _break_names(app: Any, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
+    """Let long names in code break after a dot, an underscore or a slash, not in the middle of a word."""
+    if "body" in context:
+        context["body"] = re.sub(
+            r'(<span class="pre">)([^<]*)(</span>)',
+            lambda found: found[1] + re.sub(r"(?<=\w)([./_]|::)(?=\w)", r"\1<wbr>", found[2]) + found[3],
+            context["body"],
+        )
+
+
+def setup(app: Any) -> None:
+    app.connect("html-page-context", _break_names)

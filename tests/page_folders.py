@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
-from typing import Any
 
 import discreet as dp
 from discreet import example
-from discreet.serve.keys import Keys
-from discreet.serve.service import add_analyst
+from tests.serving import House
+
+BUDGET = dp.Budget(1, "1e-6")
 
 PLAIN = """
 name = "people"
@@ -50,51 +49,36 @@ EVIL = [
 """Names and levels that want to be more than text."""
 
 
-class Served:
-    """A folder with one table, its ledger and the keys of some people."""
+def _peopled(made: House) -> House:
+    made.add("ana", "boris", share="1/4")
+    made.add("carla", share="1/4", may=["ask"])
+    made.add("olga", role="owner")
+    return made
 
-    def __init__(self, place: Path, schema: str, rows: list[tuple[Any, ...]], columns: tuple[str, ...]) -> None:
-        place.mkdir(mode=0o700, parents=True)
-        (place / "people.toml").write_text(schema)
-        with (place / "people.csv").open("w", newline="") as file:
-            csv.writer(file).writerows([columns, *rows])
-        for each in place.iterdir():
-            each.chmod(0o600)
-        self._open(place)
 
-    def _open(self, place: Path) -> None:
-        self.place, self.marks = place, place.with_name(f"{place.name}-marks")
-        self.declared = dp.Schema.read(place / "people.toml")
-        assert self.declared.ledger is not None
-        table = self.declared.table()
-        ledger = dp.Ledger.create(self.declared.ledger, dp.Budget(1, "1e-6"), table, state_dir=self.marks)
-        self.keys, held = Keys(place / "keys.json"), {self.declared.name: ledger}
-        self.ana, self.boris = (add_analyst(self.keys, held, name, share="1/4")["key"] for name in ("ana", "boris"))
-        self.carla = add_analyst(self.keys, held, "carla", share="1/4", may=["ask"])["key"]
-        self.olga = add_analyst(self.keys, held, "olga", role="owner")["key"]
-        ledger.close()
+def plain(place: Path, *names: str) -> House:
+    """Six hundred made-up people, in a table of each name."""
+    made = House.new(place)
+    for name in names or ("people",):
+        made.table(name, PLAIN.replace("people", name), "age,town,day", ROWS, BUDGET)
+    return _peopled(made)
 
-    @staticmethod
-    def plain(place: Path) -> Served:
-        """Six hundred made-up people."""
-        return Served(place, PLAIN, list(ROWS), ("age", "town", "day"))
 
-    @staticmethod
-    def evil(place: Path) -> Served:
-        """Columns and levels with hostile names."""
-        quoted = ", ".join(json.dumps(level, ensure_ascii=False) for level in EVIL)
-        hostile = "".join(
-            f'[columns.{json.dumps(name, ensure_ascii=False)}]\nkind = "category"\nlevels = [{quoted}]\n\n'
-            for name in EVIL[:2]
-        )
-        rows = [(place % 90, EVIL[place % 8], EVIL[(place // 8) % 8]) for place in range(320)]
-        return Served(place, PLAIN.split("[columns.town]")[0] + hostile, rows, ("age", *EVIL[:2]))
+def evil(place: Path) -> House:
+    """Columns and levels with hostile names."""
+    quoted = ", ".join(json.dumps(level, ensure_ascii=False) for level in EVIL)
+    hostile = "".join(
+        f'[columns.{json.dumps(name, ensure_ascii=False)}]\nkind = "category"\nlevels = [{quoted}]\n\n'
+        for name in EVIL[:2]
+    )
+    rows = [(place % 90, EVIL[place % 8], EVIL[(place // 8) % 8]) for place in range(320)]
+    made = House.new(place)
+    made.table("people", PLAIN.split("[columns.town]")[0] + hostile, ",".join(("age", *EVIL[:2])), rows, BUDGET)
+    return _peopled(made)
 
-    @staticmethod
-    def bundled(place: Path) -> Served:
-        """The bundled people."""
-        place.mkdir(mode=0o700, parents=True)
-        example.write_people(place)
-        made = Served.__new__(Served)
-        made._open(place)
-        return made
+
+def bundled(place: Path) -> House:
+    """The bundled people."""
+    made = House.new(place)
+    made.opened(example.write_people(place), BUDGET)
+    return _peopled(made)

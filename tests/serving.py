@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -68,6 +70,29 @@ class House:
     def __post_init__(self) -> None:
         self.state = self.folder.parent / "marks of the house"
 
+    @staticmethod
+    def new(folder: Path) -> House:
+        folder.mkdir(mode=0o700, parents=True)
+        return House(folder)
+
+    def table(
+        self, name: str, schema: str, columns: str, rows: Iterable[Sequence[Any]], budget: dp.Budget | None = None
+    ) -> None:
+        """A table with its rows, its schema and its ledger."""
+        (self.folder / f"{name}.toml").write_text(schema)
+        with (self.folder / f"{name}.csv").open("w", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([columns.split(","), *rows])
+        (self.folder / f"{name}.csv").chmod(0o600)
+        self.opened(self.folder / f"{name}.toml", budget or dp.Budget(2, "1e-6"))
+
+    def opened(self, path: Path, budget: dp.Budget) -> None:
+        """A ledger for a schema whose rows are there."""
+        path.chmod(0o600)
+        schema = dp.Schema.read(path)
+        assert schema.ledger is not None
+        dp.Ledger.create(schema.ledger, budget, schema.table(), state_dir=self.state).close()
+        self.schemas.append(path)
+
     @property
     def keys_file(self) -> Path:
         return self.folder / "keys.json"
@@ -77,11 +102,14 @@ class House:
         assert schema.ledger is not None
         return dp.Ledger.open(schema.ledger, state_dir=self.state)
 
-    def add(self, name: str, **given: Any) -> str:
-        """A key of this name; given: as for `add_analyst`."""
+    def add(self, *names: str, **given: Any) -> str:
+        """A key of each name, the last one's text; given: as for `add_analyst`."""
         ledgers = {path.stem: self.ledger(path.stem) for path in self.schemas}
-        self.keys[name] = add_analyst(Keys(self.keys_file), ledgers, name, **given)["key"]
-        return self.keys[name]
+        for name in names:
+            self.keys[name] = add_analyst(Keys(self.keys_file), ledgers, name, **given)["key"]
+        for each in ledgers.values():
+            each.close()
+        return self.keys[names[-1]]
 
     def settings(self, **given: Any) -> Settings:
         quick: dict[str, Any] = {"time_grid": 0.0, "job_grid": 0.0, "log": self.folder / "access.jsonl"}
@@ -95,25 +123,12 @@ class House:
 
 def house(tmp_path: Path, *names: str, ledger: str | None = None, rows: int = 2000, secret: str = "north") -> House:
     """A new folder with these tables, `people` unless they are named; secret: the town of one row."""
-    made = House(tmp_path / "house")
-    made.folder.mkdir(mode=0o700)
+    made = House.new(tmp_path / "house")
+    lines = [(at * 7 % 100, "FM"[at % 2], ("north", "south")[at % 3 > 0], at % 90 * 10) for at in range(rows - 1)]
     for name in names or ("people",):
-        lines = ["age,sex,town,pay"]
-        lines += [
-            f"{at * 7 % 100},{'FM'[at % 2]},{('north', 'south')[at % 3 > 0]},{at % 90 * 10}" for at in range(rows - 1)
-        ]
-        lines.append(f"86,F,{secret},777")
-        path = made.folder / f"{name}.toml"
-        path.write_text(SCHEMA.format(name=name, ledger=ledger or f"{name}.ledger"))
-        (made.folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
-        for each in (path, made.folder / f"{name}.csv"):
-            each.chmod(0o600)
-        schema = dp.Schema.read(path)
-        assert schema.ledger is not None
-        dp.Ledger.create(schema.ledger, dp.Budget(2, "1e-6"), schema.table(), state_dir=made.state).close()
-        made.schemas.append(path)
-    made.add("ana", share="1/4")
-    made.add("bob", share="1/4")
+        schema = SCHEMA.format(name=name, ledger=ledger or f"{name}.ledger")
+        made.table(name, schema, "age,sex,town,pay", [*lines, (86, "F", secret, 777)])
+    made.add("ana", "bob", share="1/4")
     made.add("olga", role="owner")
     return made
 
@@ -149,14 +164,14 @@ class Local:
 
 
 class Process:
-    """`discreet serve` as a process of its own, on a port that is free."""
+    """`discreet serve` as a process of its own, on a port that is free; `start` again after `kill` or `stop`."""
 
     def __init__(self, made: House, *options: str) -> None:
-        self.house, self.options, self.url = made, options, ""
+        self.house, self.options, self.url, self.port = made, options, "", 0
         self.start()
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "discreet", "serve", *map(str, self.house.schemas), "--port", "0"]
+        command = [sys.executable, "-m", "discreet", "serve", *map(str, self.house.schemas), "--port", str(self.port)]
         command += ["--log", str(self.house.folder / "access.jsonl"), *self.options]
         there = {**os.environ, "DISCREET_STATE": str(self.house.state)}
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=there)
@@ -166,6 +181,7 @@ class Process:
             self.process.kill()
             raise RuntimeError(f"{line}{self.process.communicate()[1]}")
         self.url = line.partition(" at ")[2].partition(";")[0].strip()
+        self.port = int(self.url.rpartition(":")[2])
 
     def kill(self) -> None:
         """As a power cut would."""

@@ -761,7 +761,7 @@ LAB = kit.Lab(
         ("<w, x>", "the inner product w_1 x_1 + ... + w_d x_d; |w| is the length of a vector"),
         (
             "Delta",
-            "the bound on the loss of one row: l in [0, Delta]. It is a size, and no relation of the probability delta",
+            "the bound on the loss of one row: l in [0, Delta]. It is a size, and not the probability delta",
         ),
         ("convex", "shaped like a bowl: no point between two others lies above the line that joins them"),
         ("Lipschitz", "G-Lipschitz: nowhere steeper than G"),

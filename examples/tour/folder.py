@@ -1,6 +1,6 @@
 """The folder of a tour: the bundled people, one invented column, the schemas; later the ledger and what was made.
 
-The programme is invented, the people are real: whoever is of some ages and saw a doctor often enough is invited. A
+The programme is invented, the people are real: people of some ages who saw a doctor often enough are invited. A
 learner of boxes then has something to find that is truly a box. The rule is public, so the column says nothing new.
 """
 
@@ -14,7 +14,7 @@ INVITED = {"age": (20, 50), "visits": (2, 50)}
 """The box of the invented programme: these ages, and so many visits in the year."""
 
 _DECLARED = """
-[columns.programme]              # invented by the tour: whether somebody is invited to a programme
+[columns.programme]              # invented by the tour: whether the person is invited to a programme
 kind = "category"
 levels = ["no", "yes"]
 """

@@ -17,7 +17,7 @@ from .truth import Truth
 ALPHA, BETA = Fraction(1, 20), Fraction(1, 20)
 """Every answer within this part of the people, and all at once but with this probability."""
 ABOUT = 330  # questions, as a guide for the session and for a bar
-RESERVE = 0.06  # of the budget: for the refusal, and for whoever goes on asking
+RESERVE = 0.06  # of the budget: for the refusal, and for the reader's own questions
 TABLES = Fraction(20, 100)  # of the budget
 DRILLS = (
     ("site", "coinsurance", "health"),
@@ -46,7 +46,7 @@ def session_of(desk: Desk) -> dp.Session:
 
 
 def tables(desk: Desk, session: dp.Session) -> Line:
-    """A workload that is known beforehand is one release; the questions after it profit from it."""
+    """A workload that is known in advance is one release; the questions after it profit from it."""
     before = desk.spent()
     answers = session.answer_all([_grouped_by(names) for names in DRILLS], share=desk.share(TABLES).part)
     bounds, about = [answer.error_bound for answer in answers], "about " if desk.truth is None else ""

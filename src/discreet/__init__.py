@@ -65,31 +65,10 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
-_ESTIMATORS = (
-    "PCA",
-    "BoxClassifier",
-    "ConjunctionClassifier",
-    "DeclaredScaler",
-    "FilesTable",
-    "FiniteClassClassifier",
-    "LinearRegression",
-    "LogisticRegression",
-    "MLPClassifier",
-    "Mean",
-    "Median",
-    "Quantile",
-    "RuleClassifier",
-    "StandardScaler",
-    "interior_point",
-    "load",
-    "select_model",
-    "suggest_bounds",
-)
 _LATER = {
     "Answer": "discreet.answering",
     "SqlTable": "discreet.data.sql_table",
     "connect": "discreet.remote",
-    **dict.fromkeys(_ESTIMATORS, "discreet.estimators"),
 }
 
 __all__ = [
@@ -177,6 +156,6 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     """Estimators bring scikit-learn and answers bring SQL, which take a second to import: only when asked for."""
-    if name not in _LATER:
+    if name not in __all__:
         raise AttributeError(f"module 'discreet' has no attribute {name!r}")
-    return getattr(importlib.import_module(_LATER[name]), name)
+    return getattr(importlib.import_module(_LATER.get(name, "discreet.estimators")), name)

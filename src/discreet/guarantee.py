@@ -82,7 +82,7 @@ class Neighbours:
         return self.kind == "replace-one"
 
     def __str__(self) -> str:
-        return self.kind if self.rows == 1 else f"{self.kind} ({self.rows} rows a person)"
+        return self.kind if self.rows == 1 else f"{self.kind} ({self.rows} rows per person)"
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -369,8 +369,8 @@ class Guarantee(Shown):
         if self.neighbours != other.neighbours:
             raise ParameterError(
                 f"a guarantee for {self.neighbours} cannot be added to one for {other.neighbours}: replace-one and "
-                "add-remove values, or values for different rows a person, are not comparable and cannot be converted "
-                "in Renyi currency; price every mechanism for one relation"
+                "add-remove values, or values for different numbers of rows per person, are not comparable and cannot "
+                "be converted in Renyi currency; price every mechanism for one relation"
             )
         return Guarantee(
             self.neighbours,

@@ -40,6 +40,7 @@ from discreet.core import (
 )
 from discreet.data import EVERYTHING, Dataset, Facts, Needs, is_dataset, needs_of, snapshot_of
 from discreet.ledger import LONGEST_MEMO, Ledger, charging, check_table, decode, encode, storable_text
+from discreet.ledger.acting import acting
 from discreet.ledger.charging import Purchase
 from discreet.mechanisms import Conversation, Looking, Mechanism, Stepwise
 from discreet.query import TOO_DEEP, require_numbers
@@ -326,8 +327,11 @@ def _offered(needs: Needs, data: Dataset) -> None:
 
 def _on_one_snapshot(data: Dataset, run: Callable[[], Result]) -> Result:
     """What a run finds when all its sums are of the same rows."""
-    with snapshot_of(data):
-        return run()
+    try:
+        with snapshot_of(data):
+            return run()
+    finally:
+        acting().after_rows()
 
 
 def _allowance(allowance: object) -> str | None:

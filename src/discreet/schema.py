@@ -537,7 +537,7 @@ _ADVICE = (
     "# and remove columns that are not needed. `discreet schema FILE.toml` checks what is filled in so far.",
 )
 _CSV_ADVICE = (
-    "# The names are the first line of the file: if that is a row about somebody, add a line of names first.",
+    "# The names are the first line of the file: if that line is a row about a person, add a line of names above it.",
     "# What a column holds (a file of text does not say it), each line on its own:",
     '#   kind = "number"      low = 0  high = 120  step = 1  (missing = true)',
     '#   kind = "category"    levels = ["north", "south"]  (other = "elsewhere", missing = "unknown")',
@@ -566,6 +566,8 @@ def _drafted_columns(source: Path, place: str) -> Iterator[str]:
         source = next(iter(files_of(source)), source)
     scan = Scan(source)
     types = dict.fromkeys(scan.names(), "") if scan.is_csv else parquet_types(source)
+    if types.pop("", None) is not None:
+        yield from ("", "# A column without a name is left out: give it one in the file if it is needed.")
     for column, kind in types.items():
         yield from ("", f"[{place}.{_key(column)}]", *_drafted(kind))
 

@@ -115,3 +115,14 @@ def test_without_blur_the_grid_shows_which_table_it_was():
     worlds = [[min(v, 1 - v) for v in (shown(coarse, table) for _ in range(400))] for table in tables]
     assert epsilon_lower_bound(*worlds, delta=0, error=1e-6) <= claimed
     assert math.isfinite(claimed)
+
+
+@pytest.mark.parametrize("kind", ["add-remove", "replace-one"])
+def test_all_rows_of_a_person_turn_the_jacobian(kind):
+    """Three rows with all the curvature there is, and much noise: nearly all of the loss is that of the Jacobian."""
+    facts, scale = dp.data.Facts(DOMAIN, dp.Neighbours(kind, 3), 1), 1000
+    numbers = _PublicNumbers(RISK, Fraction(20), facts)
+    price = numbers.price(ProductLaplaceNoise(scale), Fraction(1, 2**20))
+    loss = pure_loss((0, 0, 0), (4, 4, 4) if kind == "replace-one" else (), scale, 20.0)
+    assert 0.6 * float(price.pure) < loss <= float(price.pure)
+    assert loss > 2 * float(price.pure - numbers.turned() * Fraction(2, 3))  # one row's share of it

@@ -185,3 +185,24 @@ def test_grids_too_fine_to_be_listed_have_the_same_law():
     coarse = Domain(g=Category("a", "b"), x=Number(0, 4, step=1))
     same = Table({"g": ["a", "a", "b"], "x": [1, 3, 2]}, coarse, neighbours="add-remove")
     assert found == [sampler.heights(range(5)) for sampler in mechanism.samplers(same)]
+
+
+@pytest.mark.parametrize("kind", ["replace-one", "add-remove"])
+def test_persons_of_two_rows_nearly_cost_what_they_pay(kind):
+    """The others are in the middle of the grid, so that half of it is too low and half too high, by as many ranks. With
+    much noise the Renyi price is nearly attained: one factor of the rows less, and these pairs would beat it."""
+    domain = Domain(x=Number(0, 40, step=1))
+    setting = Setting(domain, Neighbours(kind, 2), unit="id")
+    mechanism = GroupQuantiles("x", "1/2", Fraction(1, 20), Fraction(1, 2000), 1)
+
+    def law(chosen):
+        data = setting.table([*({"x": 20, "id": at} for at in range(8)), *({"x": x, "id": 9} for x in chosen)])
+        heights = [
+            (float(each.rate), np.array(each.heights(range(41)), dtype=float)) for each in mechanism.samplers(data)
+        ]
+        return np.array([-rate * each - np.logaddexp.reduce(-rate * each) for rate, each in heights])
+
+    one, other = law((0, 0)), law((40, 40) if kind == "replace-one" else ())
+    price = mechanism.guarantee(setting.facts([{"x": 1, "id": 0}]))
+    found = max(divergence(*pair, 2) for pair in ((one, other), (other, one)))
+    assert 0.8 * price.at(2.0) < found <= price.at(2.0)

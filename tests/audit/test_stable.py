@@ -13,8 +13,8 @@ from discreet.audit.laws import Setting, law
 from discreet.audit.mutants import Twin
 from discreet.audit.search import climb, start
 from discreet.guarantee import Neighbours
-from discreet.mechanisms import StableHistogram, StableMode, stable
-from discreet.query import KeyCount
+from discreet.mechanisms import Gaussian, StableGaussian, StableHistogram, StableMode, stable
+from discreet.query import Histogram, KeyCount
 from discreet.rng import SeededRng
 from tests.audit import mistakes
 
@@ -121,3 +121,12 @@ def test_the_failure_of_gaussian_noise_is_that_of_the_worst_lone_bins(scale, bou
     claimed = float(stable.lone_gaussian_mass(Fraction(scale), bound, rows))
     assert worst(rows) <= claimed
     assert claimed <= 3 * max(tails[rows], rows * tails[1])
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+@pytest.mark.parametrize("kind", ["replace-one", "add-remove"])
+def test_bins_that_are_surely_shown_cost_what_a_noisy_histogram_costs(kind, rows):
+    facts = Setting(ONE_COLUMN, Neighbours(kind, rows), unit="person").facts(people("ab"))
+    noisy = Gaussian(Histogram("v"), 3).guarantee(facts)
+    shown = StableGaussian(KeyCount("v"), 3, 40).guarantee(facts)
+    assert all(shown.at(order) >= noisy.at(order) * (1 - 1e-9) for order in (2.0, 16.0))

@@ -7,17 +7,14 @@ that is evaluated, so nothing here waits by functions: locators and `expect` do.
 from __future__ import annotations
 
 import os
-import re
 import shutil
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.page_folders import Served
+from tests import page_folders
+from tests.serving import Process
 
 SILENT = "--no-sandbox --disable-gpu --disable-dev-shm-usage --disable-background-networking --disable-component-update"
 ARGUMENTS = [*SILENT.split(), "--disable-sync", "--no-first-run"]
@@ -28,38 +25,6 @@ PATIENCE = 60_000  # milliseconds: machines may be busy
 def chromium() -> str | None:
     """The browser of this machine."""
     return os.environ.get("DISCREET_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
-
-
-class Serving:
-    """A `discreet serve` process on a folder."""
-
-    def __init__(self, served: Served, *options: str) -> None:
-        self.served = served
-        command = [sys.executable, "-m", "discreet", "serve", str(served.place), "--port", "0", "--time-grid", "0.05"]
-        place = {**os.environ, "DISCREET_STATE": str(served.marks)}
-        self.log = served.place.with_name(f"{served.place.name}.log")
-        self.process = subprocess.Popen(
-            [*command, "--log", str(self.log), *options],
-            env=place,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        said = ""
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            said += line
-            found = re.search(r"http://[0-9.]+:\d+", line)
-            if found:
-                self.url = found[0]
-                return
-        raise AssertionError(f"the service did not start: {said}")
-
-    def close(self) -> None:
-        """End it as an owner does."""
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-        self.process.communicate(timeout=60)
 
 
 @pytest.fixture(scope="session")
@@ -76,20 +41,28 @@ def engine() -> Iterator[object]:
         browser.close()
 
 
+GRID = ("--time-grid", "0.05")
+
+
 @pytest.fixture(scope="session")
-def people(engine, tmp_path_factory) -> Iterator[Serving]:
+def people(engine, tmp_path_factory) -> Iterator[Process]:
     """A service on the bundled people."""
-    made = Serving(Served.bundled(tmp_path_factory.mktemp("people") / "folder"))
-    yield made
-    made.close()
+    with Process(page_folders.bundled(tmp_path_factory.mktemp("people") / "folder"), *GRID) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")
-def evil(engine, tmp_path_factory) -> Iterator[Serving]:
+def two(engine, tmp_path_factory) -> Iterator[Process]:
+    """A service on two tables."""
+    with Process(page_folders.plain(tmp_path_factory.mktemp("two") / "folder", "people", "visits"), *GRID) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def evil(engine, tmp_path_factory) -> Iterator[Process]:
     """A service on a table with hostile names, where a question costs more than may be paid unasked."""
-    made = Serving(Served.evil(tmp_path_factory.mktemp("evil") / "folder"), "--price", "11%")
-    yield made
-    made.close()
+    with Process(page_folders.evil(tmp_path_factory.mktemp("evil") / "folder"), *GRID, "--price", "11%") as made:
+        yield made
 
 
 @pytest.fixture
@@ -99,7 +72,7 @@ def window(engine, tmp_path) -> Iterator[object]:
     trouble: list[str] = []
     opened = []
 
-    def at(serving: Serving, key: str | None = None, **look: object):
+    def at(serving: Process, key: str | None = None, **look: object):
         look = {"viewport": {"width": 1200, "height": 900}, "accept_downloads": True, **look}
         context = engine.new_context(**look)
         opened.append(context)
@@ -113,7 +86,7 @@ def window(engine, tmp_path) -> Iterator[object]:
         )
         view.goto(serving.url)
         if key is not None:
-            view.get_by_label("Your key").fill(getattr(serving.served, key, key))
+            view.get_by_label("Your key").fill(serving.house.keys.get(key, key))
             with view.expect_navigation(wait_until="load"):  # its scripts are there too
                 view.get_by_role("button", name="Sign in").click()
         return view

@@ -6,14 +6,15 @@ from pathlib import Path
 
 from playwright.sync_api import expect, sync_playwright
 
-from tests.browser.conftest import ARGUMENTS, PATIENCE, Serving, chromium
-from tests.page_folders import Served
+from tests.browser.conftest import ARGUMENTS, GRID, PATIENCE, chromium
+from tests.page_folders import bundled
+from tests.serving import Process
 
 if __name__ == "__main__":
     expect.set_options(timeout=PATIENCE)
     into = Path(sys.argv[1])
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        serving = Serving(Served.bundled(Path(folder) / "people"))
+        serving = Process(bundled(Path(folder) / "people"), *GRID)
         browser = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
         for name, key, look in (
             ("page_desk", "ana", {"viewport": {"width": 1200, "height": 860}}),
@@ -22,7 +23,7 @@ if __name__ == "__main__":
         ):
             view = browser.new_context(**look).new_page()
             view.goto(serving.url)
-            view.get_by_label("Your key").fill(getattr(serving.served, key))
+            view.get_by_label("Your key").fill(serving.house.keys[key])
             view.get_by_role("button", name="Sign in").click()
             if key == "ana":
                 view.locator("#sql").fill("SELECT health, COUNT(*) FROM people GROUP BY health")
@@ -30,4 +31,4 @@ if __name__ == "__main__":
                 expect(view.locator(".plot[data-drawn]")).to_be_visible()
             view.wait_for_timeout(700)
             view.screenshot(path=into / f"{name}.png")
-        serving.close()
+        serving.stop()

@@ -65,7 +65,7 @@ def test_a_wrong_key_is_refused_and_the_right_one_opens_the_desk(people, window)
     view.get_by_role("button", name="Sign in").click()
     expect(view.get_by_role("alert")).to_contain_text("not known here")
     assert window.trouble.pop().startswith("Failed to load resource: the server responded with a status of 401")
-    view.get_by_label("Your key").fill(people.served.ana)
+    view.get_by_label("Your key").fill(people.house.keys["ana"])
     view.keyboard.press("Enter")
     expect(view.get_by_role("heading", level=1)).to_have_text("Ask about people")
     expect(view.locator("#sql")).to_be_focused()
@@ -95,6 +95,7 @@ def test_the_price_appears_while_typing_and_the_answer_has_a_table_and_a_plot(pe
     expect(answer.locator(".plot[data-drawn='4'] canvas")).to_be_visible()
     assert answer.locator(".plot").bounding_box()["height"] > 150
     expect(answer).to_contain_text("Paid: 1 % of the budget")
+    expect(view.locator("#price")).to_contain_text("Free.")  # the price is no longer what it was
     assert left(view) == before - 1
     expect(view.locator("#left")).to_contain_text("enough for about")
     assert view.locator("#left rect").bounding_box()["width"] < wide
@@ -214,7 +215,11 @@ def test_a_job_that_waits_can_be_cancelled_and_is_not_paid(people, window):
     view.get_by_role("link", name="Models").click()
     before = left(view)
     slow = {"kind": "network", "target": "health", "hidden": 48, "share": "1/100"}  # the queue is busy for a while
-    headers = {"Authorization": f"Bearer {people.served.ana}", "Prefer": "wait=0", "Content-Type": "application/json"}
+    headers = {
+        "Authorization": f"Bearer {people.house.keys['ana']}",
+        "Prefer": "wait=0",
+        "Content-Type": "application/json",
+    }
     asked = urllib.request.Request(f"{people.url}/v1/tables/people/fit", json.dumps(slow).encode(), headers)
     with urllib.request.urlopen(asked) as reply:
         assert reply.status == 202
@@ -259,6 +264,31 @@ def test_the_owner_reads_the_ledger_and_verifies_it(people, window):
     view.goto(f"{people.url}/owner/t/people")
     view.get_by_role("link", name="Open the report").click()
     expect(view.get_by_role("heading", level=1)).to_have_text("The privacy budget of people")
+
+
+def test_several_tables_are_told_apart(two, window):
+    view = window(two, "ana")
+    expect(view.get_by_role("heading", level=1)).to_have_text("Tables")
+    view.get_by_role("link", name="visits").click()
+    ask(view, "SELECT COUNT(*) FROM visits WHERE age >= 50")
+    assert left(view) == 24
+    refused = ask(view, "SELECT COUNT(*) FROM people WHERE age >= 50")
+    expect(refused.locator("mark")).to_have_text("people")
+    view.get_by_role("link", name="Tables").click()
+    expect(view.locator("section", has_text="visits")).to_contain_text("24 % of the budget left for you")
+    expect(view.locator("section", has_text="people")).to_contain_text("25 % of the budget left for you")
+    view.get_by_role("link", name="people").click()
+    expect(view.get_by_role("heading", level=1)).to_have_text("Ask about people")
+    owner = window(two, "olga")
+    owner.get_by_role("link", name="Keys").click()
+    owner.get_by_label("Name").fill("vera")
+    owner.get_by_label("people").uncheck()
+    owner.get_by_role("button", name="Add").click()
+    vera = window(two, owner.locator("#secret").inner_text())
+    expect(vera.get_by_role("heading", level=1)).to_have_text("Ask about visits")
+    vera.goto(f"{two.url}/t/people")
+    expect(vera.get_by_role("heading", level=1)).to_have_text("Not found")
+    assert "404" in window.trouble.pop()
 
 
 def test_a_key_is_added_used_and_revoked(people, window):
@@ -390,7 +420,7 @@ def test_hostile_names_stay_text_and_a_high_price_is_confirmed(evil, window):
 def test_a_service_that_is_gone_is_said(evil, window):
     view = window(evil, "boris")
     expect(view.locator("#sql")).to_be_focused()
-    evil.close()
+    evil.stop()
     view.locator("#sql").fill("SELECT COUNT(*) FROM people WHERE age >= 40")
     view.get_by_role("button", name="Ask", exact=True).click()
     expect(view.locator("#trouble")).to_be_visible()

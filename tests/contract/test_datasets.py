@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from discreet.answering.averaged_weights import Together
 from discreet.data import Category, Domain, Identity, Matrix, Number, ParquetTable, Slice, Table, Vector
 from discreet.errors import ParameterError, SchemaError
 from discreet.guarantee import Neighbours
@@ -20,11 +21,15 @@ from discreet.query import (
     Between,
     Count,
     Equals,
+    GroupCount,
+    GroupSum,
     Histogram,
     KeyCount,
     Missing,
     Not,
+    Of,
     Or,
+    Persons,
     Sum,
     VectorSum,
 )
@@ -102,6 +107,13 @@ QUERIES = [
     Sum("größe", Missing("sex")),
     VectorSum(("age", "größe")),
     VectorSum(("age", "wealth"), Equals("smoker", False)),
+    GroupCount(("sex", "größe"), Between("age", 20, 80)),
+    GroupSum(("sex",), Of("age")),
+    Persons(where=Between("age", 20, 80)),
+    Persons(("sex",)),
+    Together((Persons(("sex",)),)),
+    Together((Persons(("sex",)), Sum("wealth"), Histogram("sex"))),
+    Together((Count(), GroupSum(("sex",), Of("age")), Persons())),
 ]
 SLICES = [
     [Slice("age", "low", 20), Slice("age", "high", 20), Slice("größe", "low", 30), Slice("wealth", "high", 5)],
@@ -155,6 +167,7 @@ def test_every_dataset_keeps_the_same_rows_of_a_person(kind, tmp_path):
     data = MAKERS[kind](ordered(columns(), order), tmp_path, unit="person", rows_per_unit=2, name="people")
     every = KeyCount(DOMAIN.names)
     assert data.exact_sum(every) == reference.exact_sum(every)
+    assert transcript(data)[0] == transcript(reference)[0]
     assert data.facts == reference.facts
     assert data.facts.size == len(set(columns()["person"]))
     assert data.exact_sum(Count()) == sum(min(2, count) for count in Counter(columns()["person"]).values())

@@ -1,7 +1,5 @@
 """A service under fire: analysts who ask at once while its processes are killed, and the judge of what they were told.
 
-    python -m tests.crash.service FOLDER PORT PRICE GRID       one process of the service, as the harness starts it
-
 A client asks until it has a reply that ends its request: it repeats a request id over lost connections and restarts.
 The judge has the replies of all clients and the entries of the ledger, and nothing else.
 """
@@ -11,12 +9,7 @@ from __future__ import annotations
 import http.client
 import itertools
 import json
-import os
 import random
-import signal
-import socket
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter, defaultdict
@@ -30,8 +23,8 @@ from typing import Any
 import discreet as dp
 from discreet.catalogue import CATALOGUE
 from discreet.ledger.address import Address
+from tests.serving import House, Process
 
-ROOT = Path(__file__).parents[2]
 REGIONS = 20
 SCHEMA = """
 name = "people"
@@ -76,77 +69,21 @@ class Told:
         return found
 
 
-# The house: rows, schema, ledger, keys.
+def prepared(folder: Path, server: str | None, analysts: int, share: Fraction, rows: int = 2_000) -> House:
+    """A folder with rows, a schema, a ledger, in a file or in a database, and one key for each analyst."""
+    made, draw = House.new(folder), random.Random(7)
+    made.state = folder.with_suffix(".state")
+    drawn = [(draw.randrange(121), draw.choice("FM"), draw.randrange(REGIONS)) for _ in range(rows)]
+    ledger = "people.ledger" if server is None else str(Address(server, folder.name))
+    schema = SCHEMA.format(ledger=ledger, regions=REGIONS)
+    made.table("people", schema, "age,sex,region", drawn, dp.Budget(1, "1e-6"))
+    made.add(*(f"a{place}" for place in range(analysts)), share=share)
+    return made
 
 
-def prepared(folder: Path, ledger: str, analysts: int, share: Fraction, rows: int = 2_000) -> dict[str, str]:
-    """Rows, a schema, a ledger and one key for each analyst in a new folder; the keys by the analysts' names."""
-    from discreet.serve.keys import Keys
-    from discreet.serve.service import add_analyst
-
-    folder.mkdir(mode=0o700)
-    draw = random.Random(7)
-    lines = [f"{draw.randrange(121)},{draw.choice('FM')},{draw.randrange(REGIONS)}" for _ in range(rows)]
-    (folder / "people.csv").write_text("\n".join(["age,sex,region", *lines]) + "\n")
-    (folder / "people.csv").chmod(0o600)
-    (folder / "people.toml").write_text(SCHEMA.format(ledger=ledger, regions=REGIONS))
-    schema = dp.Schema.read(folder / "people.toml")
-    made = dp.Ledger.create(schema.ledger, dp.Budget(1, "1e-6"), schema.table(), state_dir=folder.with_suffix(".state"))
-    keys = Keys(folder / "keys.json")
-    names = [f"a{place}" for place in range(analysts)]
-    held = {name: add_analyst(keys, {"people": made}, name, share=share)["key"] for name in names}
-    made.close()
-    return held
-
-
-class Process:
-    """One process of the service; `start` again after `kill`."""
-
-    def __init__(self, folder: Path, price: str = "0.2%", grid: float = 0.01) -> None:
-        self.folder, self.port, self._terms = folder, free_port(), (price, str(grid))
-        self._process: subprocess.Popen[bytes] | None = None
-        self.start()
-
-    def start(self) -> None:
-        environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
-        command = [sys.executable, "-m", "tests.crash.service", str(self.folder), str(self.port), *self._terms]
-        with (self.folder / f"log.{self.port}").open("ab") as log:
-            self._process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
-        for _ in range(1200):
-            if answers(self.port):
-                return
-            if self._process.poll() is not None:
-                break
-            time.sleep(0.05)
-        raise RuntimeError((self.folder / f"log.{self.port}").read_text()[-2000:])
-
-    def kill(self) -> None:
-        """SIGKILL, wherever it is."""
-        assert self._process is not None
-        self._process.kill()
-        self._process.wait()
-
-    def stop(self) -> int:
-        """SIGTERM: it finishes what runs. Its exit code."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGTERM)
-        return self._process.wait(60)
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
-def answers(port: int) -> bool:
-    try:
-        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=5)) as connection:
-            connection.request("GET", "/readyz")
-            with connection.getresponse() as reply:
-                return reply.status == 200
-    except (OSError, http.client.HTTPException):
-        return False
+def serving(made: House, price: str = "0.2%", grid: float = 0.01) -> Process:
+    """A process of the service, for many who ask often."""
+    return Process(made, "--price", price, "--time-grid", str(grid), "--max-rate", "1000000")
 
 
 # The clients.
@@ -197,8 +134,8 @@ class Storm:
 
     def _ended_request(self, analyst: str, key: str, request: str, sql: str, draw: random.Random) -> None:
         """Ask until a reply ends the request."""
+        began = time.perf_counter()
         while True:
-            began = time.perf_counter()
             status, body = asked(draw.choice(self.ports), key, request, sql)
             with self._lock:
                 self.statuses[status] += 1
@@ -225,7 +162,8 @@ def asked(port: int, key: str, request: str, sql: str) -> tuple[int | str, bytes
 
 
 def judged(told: Sequence[Told], entries: Sequence[dict[str, Any]], caps: dict[str, Fraction]) -> list[str]:
-    """What is wrong: nothing, if every paid answer was charged once, to the right analyst, and within the allowance.
+    """What is wrong: nothing, if every paid answer was charged once, to the right analyst, and within the allowance,
+    and who was refused had no room for a question.
 
     entries  the bodies of the ledger
     caps     what each analyst may spend, in the nano-units of the Renyi book
@@ -258,44 +196,16 @@ def judged(told: Sequence[Told], entries: Sequence[dict[str, Any]], caps: dict[s
     for each in charges.values():
         spent[each["allowance"]] += each["price"]["renyi"]
     wrong += [f"{name} spent {spent[name]} of {cap}" for name, cap in caps.items() if spent[name] > cap]
+    dearest = max((each["price"]["renyi"] for each in charges.values()), default=0)
+    refused = {each.analyst for each in told if each.status == 402}
+    wrong += [f"{name} was refused with room for a question" for name in refused if caps[name] - spent[name] >= dearest]
     return wrong
 
 
-def verdict(storm: Storm, folder: Path, share: Fraction) -> tuple[list[str], Counter[str]]:
+def verdict(storm: Storm, made: House, share: Fraction) -> tuple[list[str], Counter[str]]:
     """Open the ledger as a new process does, verify it, and judge; the kinds of entries beside."""
-    schema = dp.Schema.read(folder / "people.toml")
-    ledger = dp.Ledger.open(schema.ledger, state_dir=folder.with_suffix(".state"))
-    try:
+    with made.ledger() as ledger:
         ledger.verify(CATALOGUE)
         entries, cap = list(ledger.entries()), ledger.spent().caps.renyi
         assert cap is not None
         return judged(storm.told, entries, dict.fromkeys(storm.keys, share * cap)), Counter(e["kind"] for e in entries)
-    finally:
-        ledger.close()
-
-
-def address_in(folder: Path, server: str | None) -> str:
-    """Where the ledger of a service in this folder lies: a file beside it, or a database."""
-    return "people.ledger" if server is None else str(Address(server, folder.name))
-
-
-def main(folder: Path, port: int, price: str, grid: float) -> None:
-    import uvicorn
-
-    from discreet.serve.app import create_app
-    from discreet.serve.settings import Limits, Settings
-
-    settings = Settings(
-        schemas=(folder / "people.toml",),
-        keys=folder / "keys.json",
-        time_grid=grid,
-        job_grid=0.0,
-        price=price,
-        state_dir=folder.with_suffix(".state"),
-        limits=Limits(requests=10**6, pricing=10**6, waiting=100),
-    )
-    uvicorn.run(create_app(settings), host="127.0.0.1", port=port, log_level="error", access_log=False)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3], float(sys.argv[4]))

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.service import Process, Storm, Told, address_in, asked, judged, prepared, verdict
+from tests.crash.service import Storm, Told, asked, judged, prepared, serving, verdict
 from tests.postgres import Cluster
+from tests.serving import Process
 
 SHARE = Fraction(1, 60)
 STOPPED = {0, -signal.SIGTERM}
@@ -30,11 +31,20 @@ def server() -> Iterator[str]:
         cluster.close()
 
 
-def stormed(folder: Path, server: str | None, *, analysts: int, processes: int, seconds: float, every: float) -> Storm:
+def stormed(
+    folder: Path,
+    server: str | None,
+    *,
+    analysts: int,
+    processes: int,
+    seconds: float,
+    every: float,
+    price: str = "0.2%",
+) -> Storm:
     """Analysts ask for some seconds, while one process after the other is killed and started again."""
-    keys = prepared(folder, address_in(folder, server), analysts, SHARE)
-    running = [Process(folder) for _ in range(processes)]
-    storm, draw, end = Storm([each.port for each in running], keys), random.Random(3), time.monotonic() + seconds
+    made = prepared(folder, server, analysts, SHARE)
+    running = [serving(made, price) for _ in range(processes)]
+    storm, draw, end = Storm([each.port for each in running], made.keys), random.Random(3), time.monotonic() + seconds
     kills = 0
     with storm.blowing():
         while time.monotonic() < end:
@@ -43,8 +53,8 @@ def stormed(folder: Path, server: str | None, *, analysts: int, processes: int, 
             struck.kill()
             struck.start()
             kills += 1
-    codes = [each.stop() for each in running]
-    wrong, kinds = verdict(storm, folder, SHARE)
+    codes = [each.stop()[0] for each in running]
+    wrong, kinds = verdict(storm, made, SHARE)
     print(f"{kills} kills; {dict(storm.statuses)}; {dict(kinds)}")
     assert wrong == []
     assert set(codes) <= STOPPED
@@ -67,27 +77,26 @@ def test_two_services_on_one_database_share_one_budget(tmp_path, server):
 def test_fifty_analysts_for_a_minute(tmp_path, server, store, processes):
     place = tmp_path / f"fifty{processes}"
     where = server if store == "postgres" else None
-    storm = stormed(place, where, analysts=50, processes=processes, seconds=60, every=6)
+    storm = stormed(place, where, analysts=50, processes=processes, seconds=60, every=6, price="0.5%")
     assert storm.statuses[402]  # allowances were used up, to the last unit that a question fits into
 
 
 # Copies that are put back.
 
 
-def spend(process: Process, keys: dict[str, str], number: int) -> tuple[int | str, bytes]:
+def spend(process: Process, number: int) -> tuple[int | str, bytes]:
     sql = f"SELECT COUNT(*) FROM people WHERE age = {number}"
-    return asked(process.port, keys["a0"], f"r{number}", sql)
+    return asked(process.port, process.house.keys["a0"], f"r{number}", sql)
 
 
 def test_a_ledger_that_is_put_back_is_refused_by_the_service_that_runs_and_by_a_new_one(tmp_path):
     folder = tmp_path / "desk"
-    keys = prepared(folder, address_in(folder, None), 1, Fraction(1, 2))
-    process = Process(folder)
-    first = spend(process, keys, 1)
+    process = serving(prepared(folder, None, 1, Fraction(1, 2)))
+    first = spend(process, 1)
     assert first[0] == 200
     shutil.copy2(folder / "people.ledger", tmp_path / "yesterday")
-    assert spend(process, keys, 2)[0] == 200
-    assert process.stop() in STOPPED
+    assert spend(process, 2)[0] == 200
+    assert process.stop()[0] in STOPPED
     shutil.copy2(tmp_path / "yesterday", folder / "people.ledger")
     with pytest.raises(RuntimeError, match="does not agree with its mark"):
         process.start()
@@ -97,20 +106,19 @@ def test_a_database_that_is_put_back_is_refused_until_the_owner_reconciles(tmp_p
     cluster = Cluster()
     try:
         folder = tmp_path / "desk"
-        keys = prepared(folder, address_in(folder, cluster.database()), 1, Fraction(1, 2))
-        process = Process(folder)
-        first = spend(process, keys, 1)
+        process = serving(prepared(folder, cluster.database(), 1, Fraction(1, 2)))
+        first = spend(process, 1)
         assert first[0] == 200
         cluster.stop()
         shutil.copytree(cluster.data, tmp_path / "yesterday")
         cluster.start()
-        while (second := spend(process, keys, 2))[0] == 503:  # it connects again by itself
+        while (second := spend(process, 2))[0] == 503:  # it connects again by itself
             time.sleep(0.1)
         assert second[0] == 200
         cluster.stop(signal.SIGQUIT)
         cluster.restore(tmp_path / "yesterday")
         cluster.start()
-        while (status := spend(process, keys, 3))[0] == 503 and b"LedgerUnavailable" in status[1]:
+        while (status := spend(process, 3))[0] == 503 and b"LedgerUnavailable" in status[1]:
             time.sleep(0.1)
         assert status[0] == 503
         assert json.loads(status[1])["type"] == "LedgerRolledBack"
@@ -159,11 +167,12 @@ def test_the_judge_is_content_with_what_is_right():
         (TOLD, [*ENTRIES, entry(5, "answer", charge=1)], CAPS),
         (TOLD, [*ENTRIES, charge(5, "ana", "r6", 1)], CAPS),
         (TOLD, ENTRIES, {**CAPS, "ana": Fraction(9, 2)}),
+        ([*TOLD, told("ana", "r7", [], 0, status=402)], ENTRIES, {**CAPS, "ana": Fraction(10)}),
     ],
     ids=[
         *("a charge that is not there", "a price without a charge", "a charge given twice", "another's charge"),
         *("different bytes", "a failure", "an answer that is not stored", "two answers", "an allowance passed by one"),
-        "an allowance passed by a half",
+        *("an allowance passed by a half", "a refusal although there is room"),
     ],
 )
 def test_the_judge_sees_each_wrong(replies, entries, caps):

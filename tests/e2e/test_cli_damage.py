@@ -174,7 +174,7 @@ def test_a_certificate_that_says_a_thing_twice_is_refused(run, released):
         for against in (("people.toml",), ("--export", "whole.jsonl"), ("--export", "redacted.jsonl")):
             code, out, err = run("ledger", "verify", *against, "--certificate", "twice.json")
             assert (code, out) == (2, "")
-            assert f"the key '{old.split(chr(34))[1]}' stands there twice" in err
+            assert f"the key '{old.split(chr(34))[1]}' occurs twice" in err
 
 
 def test_what_is_said_about_the_price_is_what_was_done(run, released):

@@ -49,7 +49,7 @@ def test_a_page_about_a_schemas_ledger(people):
     assert "people.html: 3 plots" in out
     page = Path("people.html").read_text()
     assert "The privacy budget of people" in page
-    assert "the chance of any outcome is about the same whether or not what is written about you is yours" in page
+    assert "the chance of any outcome would be about the same if your rows were replaced by another person" in page
     assert Schema.read("people.toml").protects().split(".")[0] in page
     assert "73.1 % sure at epsilon 1" in page
     with Ledger.open("people.ledger") as ledger:

@@ -98,7 +98,7 @@ def test_other_commands_need_the_table(run, words):
     assert code == 0, err
     assert charged() == (["visits"] if words[0] != "plan" else [])
     if words[0] == "plan":
-        assert "5 rows a person" in out
+        assert "5 rows per person" in " ".join(out.split())
     assert "Did you mean 'visits'" in run(*words, "--table", "visit")[2]
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
 
 from discreet import cli
 from discreet.cli.shipped import load
 from discreet.errors import ParameterError
+from tests.kernels import executed
 
 labs = load("labs")
 
@@ -162,8 +162,7 @@ def test_a_notebook_runs_from_top_to_bottom(number, tmp_path):
     small = ", ".join(f"{name}={value}" for name, value in TINY[number].items())
     made.cells[1].source = made.cells[1].source.replace("settle()", f"settle({small})")
     assert small in made.cells[1].source
-    NotebookClient(made, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}).execute()
-    codes = [cell for cell in made.cells if cell.cell_type == "code"]
+    codes = [cell for cell in executed(made, tmp_path).cells if cell.cell_type == "code"]
     assert all("text/html" in cell.outputs[-1].data for cell in codes)
     pictures = sum("data:image/svg+xml" in cell.outputs[-1].data["text/html"] for cell in codes)
     assert pictures >= 7

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
+
+from tests.kernels import executed
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "examples").glob("*.ipynb"))
 
@@ -31,7 +32,7 @@ def test_a_notebook_runs_and_shows_public_things(path, tmp_path, monkeypatch):
     for name in ("DISCREET_STATE", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR"):
         monkeypatch.setenv(name, str(tmp_path / name.lower()))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    ran = NotebookClient(nbformat.read(path, as_version=4), timeout=300, kernel_name="python3").execute()
+    ran = executed(nbformat.read(path, as_version=4), tmp_path)
     shown = [output for cell in ran.cells for output in cell.get("outputs", [])]
     kinds = [kind for output in shown for kind in output.get("data", {})]
     assert kinds.count("image/png") >= 2  # plots

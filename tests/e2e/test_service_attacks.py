@@ -8,6 +8,8 @@ import json
 import re
 import socket
 import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from discreet.catalogue import CATALOGUE
 from discreet.serve.keys import Keys
 from discreet.serve.service import Service
 from discreet.serve.settings import Limits
@@ -61,7 +64,36 @@ def raw(name: str, status: int | tuple[int, ...], text: str) -> Attack:
 
 HEAD = f"POST {ASK} HTTP/1.1\nHost: desk\nAuthorization: Bearer KEY\nContent-Type: application/json\n"
 FIT = {"kind": "mean", "target": "age", "epsilon": "0.1"}
+RULE = {"kind": "rule", "target": "sex", "epsilon": "0.1"}
+
+
+def named(estimator: str, target: str, **parameters: Any) -> dict[str, Any]:
+    return {"estimator": estimator, "target": target, "parameters": {"epsilon": "0.1", "delta": "1e-9", **parameters}}
+
+
 ATTACKS = [
+    # Work that would hold the table, numbers that nobody can compute with, tables that are not there.
+    sent(
+        "a network of thousands of units", 413, {**FIT, "kind": "network", "target": "sex", "hidden": 4096}, at("fit")
+    ),
+    sent(
+        "a network named by its class", 413, named("MLPClassifier", "sex", hidden_layer_sizes=[3000, 3000]), at("fit")
+    ),
+    sent("layers that are no widths", 422, named("MLPClassifier", "sex", hidden_layer_sizes=[[]]), at("fit")),
+    sent("two hundred thousand steps", 413, named("LinearRegression", "age", max_iter=200_000), at("fit")),
+    sent("steps that are no number", 422, named("LinearRegression", "age", max_iter="many"), at("fit")),
+    sent("a parameter of four hundred digits", 413, named("LinearRegression", "age", epsilon="9" * 400), at("fit")),
+    sent("an epsilon of four hundred digits", 422, {"kind": "logistic", "epsilon": "9" * 400}, at("plan")),
+    sent("an alpha of three thousand digits", 422, {**RULE, "alpha": "1/" + "3" * 3000}, at("learn")),
+    sent("a fit of a table that is not there", 422, {**FIT, "table": "visits"}, at("fit")),
+    sent("rows of a table that is not there", 422, {"rows": 2, "table": "visits"}, at("synthetic")),
+    sent(
+        "bounds in a table that is not there",
+        422,
+        {"column": "pay", "epsilon": "0.1", "table": "x"},
+        at("suggest-bounds"),
+    ),
+    sent("a plan for a table that is not there", 422, {"kind": "count", "epsilon": "0.1", "table": "x"}, at("plan")),
     # Keys.
     Attack("no key", 401, key=None),
     Attack("an empty key", 401, key=""),
@@ -520,3 +552,48 @@ def test_a_body_that_comes_slowly_is_refused(tmp_path):
 def test_more_requests_at_once_than_the_limit_are_refused(tmp_path):
     with Local(house(tmp_path), limits=Limits(concurrent=0)) as desk:
         assert desk.ask().status_code == 429
+
+
+def test_bytes_that_are_kept_for_a_key_have_a_limit(tmp_path):
+    """Free questions with ids of their own make the ledger longer: not without end."""
+    with Local(house(tmp_path), limits=Limits(kept=4_000)) as desk:
+        assert desk.ask(COUNT).status_code == 200
+        replies = [desk.ask(COUNT + " " * at, request=f"free{at}") for at in range(40)]
+        refused = next(each for each in replies if each.status_code != 200)
+        assert (refused.status_code, refused.json()["type"]) == (429, "TooBusy")
+        assert "bytes kept" in refused.json()["detail"]
+        assert desk.ask(COUNT, key="bob").status_code == 200
+
+
+def test_everything_at_once_at_two_services_stays_within_the_allowance(tmp_path, address):
+    """Questions, workloads, models, rules, bounds and rows in one name, at two processes on one PostgreSQL."""
+    made = house(tmp_path, ledger=str(address))
+    made.add("eve", share="1/20")
+    works: list[tuple[str, dict[str, Any]]] = [
+        ("ask", {"sql": "SELECT COUNT(*) FROM people WHERE age >= {at} AND sex = 'F'"}),
+        ("workload", {"questions": ["SELECT COUNT(*) FROM people WHERE age = {at}"], "share": "1/3"}),
+        ("fit", {"kind": "mean", "target": "age", "epsilon": "0.0{at}", "again": True}),
+        ("learn", {"kind": "rule", "target": "sex", "epsilon": "0.0{at}", "again": True}),
+        ("suggest-bounds", {"column": "pay", "epsilon": "0.2{at}", "again": True}),
+        ("synthetic", {"rows": 5, "share": "1/4"}),
+    ]
+    given = [
+        (path, json.loads(json.dumps(body).replace("{at}", str(10 + at)))) for at in range(8) for path, body in works
+    ]
+    grid = ("--time-grid", "0")
+    with Process(made, *grid) as one, Process(made, *grid) as two, ThreadPoolExecutor(12) as pool:
+        posts = [
+            pool.submit((one, two)[place % 2].post, at(path), body, "eve") for place, (path, body) in enumerate(given)
+        ]
+        statuses = Counter(each.result()[0] for each in posts)
+    assert set(statuses) <= {200, 402, 422, 429}, statuses
+    assert statuses[200]
+    assert statuses[402]
+    with made.ledger() as ledger:
+        ledger.verify(CATALOGUE)
+        use = next(each for each in ledger.allowances() if each.name == "eve")
+        cap = ledger.spent().caps.renyi
+        charged = sum(each["price"]["renyi"] for each in ledger.entries() if each["kind"] == "charge")
+        assert {each["allowance"] for each in ledger.entries() if each["kind"] == "charge"} == {"eve"}
+        assert cap is not None
+        assert 0 < charged <= use.share * cap

@@ -265,6 +265,12 @@ class Asker:
             f"SUM({self.number(0)}) / COUNT(*)",
         ]
         ways += [f"COUNT(*) FILTER (WHERE {self.condition(0)}) * 100.0 / COUNT(*)", "SQRT(COUNT(*))"]
+        ways += [f"POWER({one}, 2)", f"IF(COUNT(*) > {rng.randint(0, 9)}, {one}, 0)", "POWER(COUNT(*), -0.5)"]
+        ways += [
+            f"COALESCE(NULLIF(COUNT(*), {rng.randint(0, 5)}), 9)",
+            f"COALESCE(LN(COUNT(*) - {rng.randint(0, 3)}), 0)",
+        ]
+        ways += [f"COALESCE(100 / NULLIF(COUNT(*) - {rng.randint(0, 5)}, 0), -1)", "GREATEST(COUNT(*), 4) - 1"]
         ways += [
             f"COUNT(*) / (SELECT COUNT(*) FROM {self.whole})",
             f"COUNT(*) - (SELECT SUM({self.number(0)}) FROM {self.whole})",
@@ -373,6 +379,28 @@ def exactly(assembly, table):
     return assembly.answer(found, [likeliest(each, assembly, table) for each in assembly.quantiles])
 
 
+def nearly(assembly, table, text):
+    """The answer from sums that are off by as much as is stated, or less."""
+    rng, found = np.random.default_rng(sum(text.encode())), []
+    for query in assembly.questions:
+        sums, unit = np.asarray(table.exact_sum(query), dtype=np.float64), float(query.unit(table.facts))
+        error = int(rng.integers(1, 4))
+        off = rng.integers(-error, error + 1, sums.shape)
+        noisy = np.maximum(sums + off, 0) if query.counting else sums + off
+        found.append(Answer(np.asarray(noisy * unit), error * unit, "test"))
+    return assembly.answer(found)
+
+
+def confined(ends, truth):
+    """Whether numbers lie where an answer says that they do."""
+    pairs = [
+        (end, float(value))
+        for end, value in zip(ends, truth, strict=True)
+        if end is not None and isinstance(value, (int, float, Decimal)) and math.isfinite(value)
+    ]
+    return all(low - 1e-6 * (1 + abs(low)) <= value <= high + 1e-6 * (1 + abs(high)) for (low, high), value in pairs)
+
+
 def likeliest(asked, assembly, table):
     """The values at which a quantile's draws are most likely: without noise the draws are these."""
     made = GroupQuantiles(asked.column, asked.probability, 1, 1, 1, assembly.keys, asked.where)
@@ -428,8 +456,10 @@ def compare(statement, text, core, place, table, connection):
     plainly = connection.execute(core).fetchall()  # duckdb takes it as it is
     theirs = plainly if discrete(core) == core else connection.execute(discrete(core)).fetchall()
     ours, width = exactly(assembly, table), len(statement.keys)
+    noisy = None if assembly.unlisted is not None or assembly.quantiles else nearly(assembly, table, text)
     if not width or statement.gathers:
         assert all(same(*pair) for pair in zip(ours.rows[0], theirs[0], strict=True)), (text, ours.rows, theirs)
+        assert noisy is None or confined(noisy.intervals[0], theirs[0]), (text, noisy, theirs)
         return
     shown = [getattr(output.expression, "place", None) for output in statement.outputs]
     if sorted(set(shown) - {None}) != list(range(width)):
@@ -443,6 +473,9 @@ def compare(statement, text, core, place, table, connection):
     for key in there.keys() & mine.keys():
         pairs = [pair for at, pair in enumerate(zip(mine[key], there[key], strict=True)) if at not in places]
         assert all(same(*pair) for pair in pairs), (text, mine[key], there[key])
+    for row, ends in [] if noisy is None else zip(noisy.rows, noisy.intervals, strict=True):
+        key = key_of(statement, domain, [row[at] for at in places])
+        assert key not in there or confined(ends, there[key]), (text, row, ends, there[key])
     if "HAVING" not in core and not LIMITED.search(core) and assembly.unlisted is None:
         assert not any(rows_of_groups(statement, assembly, domain, table)[key] for key in mine if key not in there), (
             text

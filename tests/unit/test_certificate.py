@@ -288,7 +288,7 @@ def test_a_certificate_in_which_a_key_stands_twice_is_refused(ledger, count, key
     for text in (count.text, count.to_json()):
         twice = text.replace(f'"{key}":', f'"{key}": "what a person reads first", "{key}":', 1)
         assert twice != text
-        with pytest.raises(ParameterError, match=f"no certificate: the key '{key}' stands there twice"):
+        with pytest.raises(ParameterError, match=f"no certificate: the key '{key}' occurs twice"):
             Certificate.read(twice)
         with pytest.raises(ParameterError, match="twice"):
             check(Certificate(twice), ledger)
@@ -434,7 +434,7 @@ def test_an_export_in_which_a_key_stands_twice_is_damaged(ledger, count, redact)
     lines = list(ledger.export(redact=redact))
     for place, line in enumerate(lines):
         twice = line.replace('"time":', '"time":"1999-01-01T00:00:00Z","time":', 1)
-        with pytest.raises(LedgerCorrupt, match=f"entry {place + 1} .*'time' stands there twice"):
+        with pytest.raises(LedgerCorrupt, match=f"entry {place + 1} .*'time' occurs twice"):
             read_export([*lines[:place], twice, *lines[place + 1 :]])
 
 

@@ -261,3 +261,18 @@ def test_a_centred_huber_loss_is_the_huber_loss_of_the_moved_target():
     assert loss.widened(Fraction(2)) == CentredHuber(2, 12)
     assert type(loss.squared()).__name__ == "CentredSquared"
     assert Huber(1).squared() == Squared()
+
+
+def test_the_blur_is_paid_for_the_tolerance_of_both_tables_and_for_the_grid():
+    """Solutions of two tables, each as far from the same exact minimiser as the noise's grid and its solver admit."""
+    data = rows(n=100, d=1)
+    risk = Risk(Logistic("1/2"), VectorColumn("x", intercept=False), "y", FEW)
+    for grid, tolerance in ((Fraction(1, 2), Fraction(1, 100)), (Fraction(1, 2**20), Fraction(1, 4))):
+        step = Fraction(1, 200)
+        noises = ProductLaplaceNoise(4), ProductLaplaceNoise(1)
+        made = ObjectivePerturbation(risk, Fraction(1, 50), noises[0], grid, tolerance, step, noises[1])
+        known = op._PublicNumbers(risk, Fraction(1, 50), data.facts)
+        far = tolerance + grid / known.strength / 2
+        centres = [step * part / 7 for part in range(7)]
+        moved = max(round((centre + far) / step) - round((centre - far) / step) for centre in centres)
+        assert moved <= made.apart(known).l1 <= moved + 2

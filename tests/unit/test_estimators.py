@@ -1083,3 +1083,28 @@ def test_missing_parameters_are_named_all_at_once():
         dp.Mean().fit(X[:, 0])
     with pytest.raises(dp.errors.ParameterError, match="row_norm must be given"):  # one alone, as it is read
         dp.LogisticRegression(epsilon=1, classes=(0, 1)).fit(X, LABELS)
+
+
+# How far slopes are cut, by public numbers.
+
+
+@pytest.mark.parametrize(("epsilon", "cap"), [("0.1", Fraction(1, 2)), (1000, Fraction(1))])
+def test_the_cap_of_the_logistic_loss_grows_with_the_signal(epsilon, cap):
+    given = {"row_norm": 2, "classes": (0, 1), "delta": "1e-6"}
+    assert dp.LogisticRegression(epsilon=epsilon, **given).fit(X, LABELS).loss_.cap == cap
+    assert dp.LogisticRegression(epsilon=epsilon, cap="3/4", **given).fit(X, LABELS).loss_.cap == Fraction(3, 4)
+
+
+@pytest.mark.parametrize(("epsilon", "threshold"), [("0.1", Fraction(1, 2)), (1000, Fraction(2))])
+def test_the_threshold_of_the_huber_loss_grows_with_the_signal(epsilon, threshold):
+    given = {"row_norm": 2, "target_bound": 2, "delta": "1e-6"}
+    found = dp.LinearRegression(epsilon=epsilon, **given).fit(X, Y).mechanism_.risk.loss
+    assert found.threshold == threshold
+    stated = dp.LinearRegression(epsilon=epsilon, huber="3/4", **given).fit(X, Y).mechanism_.risk.loss
+    assert stated.threshold == Fraction(3, 4)
+
+
+def test_more_features_than_objective_perturbation_takes_are_fitted_by_descent():
+    wide = np.zeros((20, 2**12 + 1))
+    model = dp.LogisticRegression(epsilon=1, delta="1e-6", row_norm=1, classes=(0, 1), max_iter=1)
+    assert model.fit(wide, LABELS[:20]).method_ == "descent"

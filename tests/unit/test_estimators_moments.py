@@ -16,7 +16,7 @@ from sklearn.feature_selection import SelectKBest
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import FeatureUnion, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, Normalizer, PolynomialFeatures
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, Normalizer, OneHotEncoder, PolynomialFeatures
 from sklearn.preprocessing import StandardScaler as ExactScaler
 
 import discreet as dp
@@ -154,6 +154,8 @@ LEAKING = [
     FeatureUnion([("one", Normalizer()), ("two", ExactScaler())]),
     ColumnTransformer([("scaled", MinMaxScaler(), [0])], remainder="passthrough"),
     make_pipeline(Normalizer(), ExactScaler()),
+    OneHotEncoder(),
+    OneHotEncoder(categories=[[0, 1]] * 3, handle_unknown="ignore", min_frequency=5),
 ]
 
 
@@ -161,6 +163,26 @@ LEAKING = [
 def test_a_step_that_is_fitted_to_the_rows_is_refused(step):
     with pytest.raises(ParameterError, match=rf"{type(step).__name__}, is fitted to the rows: an unpaid release"):
         make_pipeline(clone(step), logistic()).fit(X, LABELS)
+
+
+def test_an_encoder_of_declared_levels_learns_nothing_and_is_taken():
+    rows = RNG.integers(0, 3, (400, 3))
+    declared = ColumnTransformer([("levels", OneHotEncoder(categories=[[0, 1]] * 2, handle_unknown="ignore"), [0, 1])])
+    assert make_pipeline(declared, logistic()).fit(rows, LABELS[:400]).predict(rows).shape == (400,)
+    declared.transformers[0][1].handle_unknown = "error"
+    with pytest.raises(ParameterError, match="unpaid release"):
+        make_pipeline(declared, logistic()).fit(np.minimum(rows, 1), LABELS[:400])
+
+
+def test_rows_come_back_from_all_of_their_components():
+    ours = projection(n_components=3, epsilon=NO_NOISE).fit(X)
+    assert ours.inverse_transform(ours.transform(X)) == pytest.approx(INSIDE)
+
+
+def test_a_lazy_frame_is_asked_to_be_collected():
+    polars = pytest.importorskip("polars")
+    with pytest.raises(ParameterError, match="X is a lazy frame, whose rows are not read yet: collect it first"):
+        logistic().fit(polars.DataFrame(X).lazy(), LABELS)
 
 
 def test_a_leaking_step_before_a_private_transformer_or_inside_a_search_is_refused_too():
@@ -304,3 +326,12 @@ def test_several_rows_per_person_are_refused_for_arrays_before_anything_is_charg
 def test_labels_that_are_no_numbers_are_refused_by_the_reference_minimiser():
     with pytest.raises(ParameterError, match="must be 0 and 1, or -1 and 1; found others"):
         minimiser(Logistic(), X[:3], np.array(["a", "b", "a"]), Ball(1))
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_the_longest_rows_keep_their_length(relation):
+    """The moments of a row at a corner of the bounds are as long as the theorem says: none of them is cut."""
+    corners = np.array([[-1.0, 1.0], [1.0, 1.0]] * 500)
+    found = dp.PCA(n_components=2, bounds=(-1, 1), epsilon=NO_NOISE, delta=1e-9, neighbours=relation).fit(corners)
+    assert found.mean_ == pytest.approx([0, 1], abs=1e-2)
+    assert found.explained_variance_ == pytest.approx([1, 0], abs=1e-2)

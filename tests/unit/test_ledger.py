@@ -221,7 +221,7 @@ def test_a_share_outside_zero_to_one_is_refused(share):
         ({"name": "others"}, "others"),
         ({"neighbours": "add-remove"}, "add-remove"),
         ({"unit": "person", "rows_per_unit": 1}, "person"),
-        ({"unit": "person", "rows_per_unit": 2}, "2 rows a person"),
+        ({"unit": "person", "rows_per_unit": 2}, "2 rows per person"),
     ],
 )
 def test_another_table_is_refused_before_anything_is_spent(change, says):

@@ -190,6 +190,8 @@ def test_a_file_is_not_replaced_unless_asked(tmp_path):
     with pytest.raises(ParameterError, match="exists already"):
         model.save(tmp_path / "m.json")
     model.save(tmp_path / "m.json", force=True)
+    with pytest.raises(ParameterError, match=r"nowhere/m\.json' cannot be written: No such file or directory"):
+        model.save(tmp_path / "nowhere" / "m.json")
 
 
 def test_functions_are_not_written_to_files(tmp_path):

@@ -12,7 +12,7 @@ from discreet.answering import Assembly
 from discreet.answering.answer import Answer
 from discreet.answering.linear_query import meaning
 from discreet.catalogue import CATALOGUE
-from discreet.errors import ParameterError
+from discreet.errors import ParameterError, UnsupportedQuery
 from discreet.query import Cases, Equals, GroupCount, GroupSum, Lookup, Persons
 from discreet.records import record, revive
 from discreet.rng import SeededRng
@@ -174,3 +174,50 @@ def test_a_condition_on_texts_that_nobody_listed_moves_by_one_person():
     assert Persons(where=Equals("city", "Ulm")).sensitivity(facts).l1 == 1
     with pytest.raises(ParameterError, match="texts of at most 4 characters"):
         dp.Count(Equals("city", "Leipzig")).sensitivity(facts)
+
+
+@pytest.mark.parametrize(
+    ("made", "low", "high"),
+    [
+        ("ABS(COUNT(*) - 30)", 0, 8),
+        ("POWER(COUNT(*), 2)", 22**2, 32**2),
+        ("POWER(COUNT(*) - 30, 2)", 0, 64),
+        ("POWER(COUNT(*), -1)", 1 / 32, 1 / 22),
+        ("IF(COUNT(*) > 20, COUNT(*), 0)", 0, 32),
+        ("CASE WHEN COUNT(*) > 20 THEN COUNT(*) ELSE 'few' END", 22, 32),
+        ("COALESCE(100 / NULLIF(COUNT(*) - 27, 0), 5)", -float("inf"), float("inf")),
+        ("COALESCE(LN(COUNT(*) - 28), 5)", -float("inf"), float("inf")),
+    ],
+)
+def test_what_is_made_of_an_aggregate_is_as_uncertain_as_the_aggregate(made, low, high):
+    ((ends,),) = answered(f"SELECT {made} FROM t", 27, 5).intervals
+    assert ends[0] <= low + 1e-9
+    assert ends[1] >= high - 1e-9
+
+
+@pytest.mark.parametrize("text", ["NULLIF(COUNT(*))", "POWER(COUNT(*))", "ABS(COUNT(*), 1)", "IF(COUNT(*) > 1, 2)"])
+def test_a_function_with_too_few_values_is_refused_before_anything_is_paid(text):
+    with pytest.raises(UnsupportedQuery):
+        parse(f"SELECT {text} FROM t", DOMAIN, table="t")
+
+
+def test_groups_that_the_truth_may_choose_otherwise_count_in_the_interval():
+    inner = "SELECT kind, COUNT(*) AS n FROM t GROUP BY 1 HAVING COUNT(*) > 25"
+    found = answered(f"SELECT COUNT(*) AS k, SUM(n) AS s, MIN(n) AS m FROM ({inner}) q", [40, 28, 22, 2], 5)
+    assert found.rows == [(2, 68, 28)]
+    assert found.intervals == [((1.0, 3.0), (35.0, 105.0), (17.0, 45.0))]
+    text = "SELECT kind, SUM(COUNT(*)) OVER () AS n, RANK() OVER (ORDER BY COUNT(*) DESC) AS r FROM t GROUP BY kind"
+    kept = answered(f"{text} HAVING COUNT(*) > 25", [40, 28, 22, 2], 5)
+    assert [row[1:] for row in kept.rows] == [(68, 1), (68, 2)]
+    assert [line[1:] for line in kept.intervals] == [((35.0, 105.0), (1.0, 1.0)), ((35.0, 105.0), (2.0, 3.0))]
+
+
+def test_a_group_that_may_be_empty_has_no_average_for_certain():
+    facts = dp.Table({"kind": ["a"], "x": [1], "y": [1]}, DOMAIN, neighbours="add-remove").facts
+    text = "SELECT SUM(m) AS s, AVG(m) AS a, MAX(m) AS l FROM (SELECT kind, AVG(y) AS m FROM t GROUP BY kind) q"
+    made = Assembly(parse(text, DOMAIN, table="t"), facts, text)
+    counts, sums = np.array([100.0, 1.0, 0.0, 0.0]), np.array([-250.0, 2.5, 0.0, 0.0])  # of y - 3.5
+    given = {True: Answer(counts, 2.0, "test"), False: Answer(sums, 2.0, "test")}
+    (ends,) = made.answer([given[query.counting] for query in made.questions]).intervals
+    first = 1.0  # the average of the first group, if it is the only one there
+    assert all(low <= first + 0.1 and high >= first for low, high in ends)

@@ -12,10 +12,11 @@ import httpx
 import pytest
 
 import discreet as dp
-from discreet.serve import views
+from discreet.serve import page_kit, views
 from discreet.serve.app import create_app
-from discreet.serve.settings import Settings
-from tests.page_folders import EVIL, Served
+from discreet.serve.keys import Keys
+from tests import page_folders
+from tests.page_folders import EVIL, plain
 
 HOME = "http://127.0.0.1:8000"
 SAME = {"Sec-Fetch-Site": "same-origin"}
@@ -59,11 +60,11 @@ class Browser:
 class Folder:
     """A service on a folder."""
 
-    def __init__(self, served, **settings):
-        self.served, self.keys, self.declared = served, served.keys, served.declared
-        self.ana, self.boris, self.limited, self.olga = served.ana, served.boris, served.carla, served.olga
-        place, given = served.place, {"time_grid": 0, "job_grid": 0, "log": served.place / "log", **settings}
-        self.app = create_app(Settings((place / "people.toml",), place / "keys.json", state_dir=served.marks, **given))
+    def __init__(self, made, **settings):
+        self.house, self.keys = made, Keys(made.keys_file)
+        self.declared = dp.Schema.read(made.schemas[0])
+        self.ana, self.boris, self.limited, self.olga = (made.keys[name] for name in ("ana", "boris", "carla", "olga"))
+        self.app = create_app(made.settings(**settings))
 
     @property
     def ledger(self):
@@ -79,7 +80,7 @@ class Folder:
 @pytest.fixture(scope="module")
 def quiet(tmp_path_factory):
     """A service for tests that change nothing there."""
-    made = Folder(Served.plain(tmp_path_factory.mktemp("quiet") / "service"))
+    made = Folder(plain(tmp_path_factory.mktemp("quiet") / "service"))
     yield made
     assert made.ledger.store.count("charge") == 0
     assert len(made.keys.read()) == 4
@@ -88,7 +89,7 @@ def quiet(tmp_path_factory):
 
 @pytest.fixture
 def folder(tmp_path):
-    made = Folder(Served.plain(tmp_path / "service"))
+    made = Folder(plain(tmp_path / "service"))
     yield made
     assert made.app.state.service.close()
 
@@ -129,7 +130,7 @@ def test_signing_in_takes_a_key_and_gives_a_cookie_that_scripts_and_other_sites_
 
 
 def test_behind_a_proxy_the_cookie_is_secure(tmp_path):
-    folder = Folder(Served.plain(tmp_path / "service"), behind_proxy=True)
+    folder = Folder(plain(tmp_path / "service"), behind_proxy=True)
     assert "; Secure" in folder.browser().post("/sign-in", {"key": folder.ana}).headers["set-cookie"]
     folder.app.state.service.close()
 
@@ -366,7 +367,7 @@ def test_the_word_at_a_position_is_marked(position, parts):
 
 
 def test_above_the_limit_the_price_is_confirmed_first(tmp_path):
-    folder = Folder(Served.plain(tmp_path / "service"), price="15%")
+    folder = Folder(plain(tmp_path / "service"), price="15%")
     ana = folder.browser(folder.ana)
     ledger = folder.ledger
     reply = ana.post("/t/people/ask", {"sql": COUNT, "request": "1"})
@@ -380,7 +381,7 @@ def test_above_the_limit_the_price_is_confirmed_first(tmp_path):
 
 
 def test_what_does_not_fit_is_refused_with_the_reason(tmp_path):
-    folder = Folder(Served.plain(tmp_path / "service"), price="9%")
+    folder = Folder(plain(tmp_path / "service"), price="9%")
     ana = folder.browser(folder.ana)
     for place in range(2):
         ana.post(
@@ -613,7 +614,7 @@ def test_a_wrong_key_form_makes_no_key(quiet, form):
 
 @pytest.fixture
 def evil(tmp_path):
-    made = Folder(Served.evil(tmp_path / "evil"))
+    made = Folder(page_folders.evil(tmp_path / "evil"))
     yield made
     assert made.app.state.service.close()
 
@@ -664,6 +665,18 @@ def test_every_example_can_be_asked(folder, evil):
 
 def test_the_access_log_has_no_question(folder, ana):
     ana.post("/t/people/ask", {"sql": COUNT, "request": "1"})
-    log = Path(folder.served.place / "log").read_text()
+    log = Path(folder.house.folder / "access.jsonl").read_text()
     assert "/t/{name}/ask" in log
     assert "SELECT" not in log
+
+
+def test_an_entry_beyond_all_entries_is_refused(quiet):
+    olga = quiet.browser(quiet.olga)
+    assert olga.get("/owner/t/people/entries?before=1").status_code == 200
+    assert olga.get("/owner/t/people/entries?before=1" + "0" * 30).status_code == 422
+
+
+def test_only_a_refusal_that_spent_nothing_says_so():
+    assert page_kit.refusal(dp.errors.ParameterError("no"))["unspent"]
+    assert not page_kit.refusal(dp.errors.DiscreetError("it failed after it was charged"))["unspent"]
+    assert not page_kit.refusal(dp.errors.RequestConflict("it was charged"))["unspent"]

@@ -206,7 +206,7 @@ def test_without_features_all_other_columns_are_planned_for_and_coordinates_are_
 
 
 def test_the_smallest_promise_is_not_always_what_is_taken_and_the_mark_is_shown():
-    found = dp.plan("logistic", budget=BUDGET, size=2000, d=2, radius=10)
+    found = dp.plan("logistic", budget=BUDGET, size=700, d=2, radius=10)
     assert found.rows[0].method == "exponential"
     assert found.taken.method == "descent"
     titles, rows = found.table()
@@ -229,10 +229,10 @@ def test_without_a_size_what_is_marked_is_taken_at_the_size_that_it_needs():
 
 @pytest.mark.slow
 def test_without_a_size_a_regression_marks_one_row_too():
-    found = dp.plan("logistic", budget=BUDGET, alpha=0.05, d=2, radius=4)
+    found = dp.plan("logistic", budget=BUDGET, alpha=0.1, d=2, radius=4)
     again = dp.plan("logistic", budget=BUDGET, size=found.taken.needed, d=2, radius=4)
     assert again.taken.method == found.taken.method == "descent"
-    assert again.taken.error <= 0.05
+    assert again.taken.error <= 0.1
 
 
 def test_a_mean_over_an_unknown_number_of_rows_is_not_promised():
@@ -248,9 +248,9 @@ def test_a_mean_over_an_unknown_number_of_rows_is_not_promised():
 def test_the_radius_is_a_parameter_of_the_promise():
     default, same, short = (
         dp.plan("logistic", budget=BUDGET, size=5912, d=6, **given)
-        for given in ({}, {"radius": 40}, {"radius": "3.98"})
+        for given in ({}, {"radius": 49}, {"radius": "3.98"})
     )
-    assert (default.rows, default.radius) == (same.rows, 40)
+    assert (default.rows, default.radius) == (same.rows, 49)
     assert short.taken.error < 1 / 4
     assert "length at most 3.98" in str(short)
     assert dp.plan("linear", budget=BUDGET, size=590, d=6).radius == 1
@@ -258,12 +258,12 @@ def test_the_radius_is_a_parameter_of_the_promise():
 
 def test_units_are_said_and_those_of_a_target_are_a_factor():
     one = dp.plan("linear", budget=BUDGET, size=5912, d=2, radius=1)
-    assert "units: of targets in [-1, 1], squared (a miss beyond 1 counts linearly)" in str(one)
+    assert "units: of targets in [-1, 1], squared (a miss beyond 0.25 counts linearly)" in str(one)
     assert "of length at most 1" in one.units
     domain = dp.Domain(x=dp.Number(0, 9, step=1), z=dp.Number(0, 9, step=1), age=dp.Number(-65, 65, step=1))
     radius = Fraction(65) / Fraction(1449, 1024)  # the root of two columns, as it is rounded up
     years = dp.plan("linear", budget=BUDGET, size=5912, domain=domain, target="age", radius=radius)
-    assert "units: those of age, squared (a miss beyond 65 counts linearly)" in str(years)
+    assert "units: those of age, squared (a miss beyond 16.25 counts linearly)" in str(years)
     assert years.taken.error == pytest.approx(65**2 * one.taken.error, rel=0.01)
     assert "ln 2 = 0.69 where nothing is known" in dp.plan("logistic", budget=BUDGET, size=500, d=2).units
     assert "values lie in [0, 1]" in dp.plan("median", budget=BUDGET, size=500).units

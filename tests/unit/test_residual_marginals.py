@@ -8,6 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import discreet as dp
 from discreet.answering.linear_query import require_linear
@@ -19,11 +21,12 @@ from discreet.answering.residual_marginals import (
 )
 from discreet.answering.workload import (
     RESIDUALS,
+    ROOM,
     answers,
     methods,
+    nearest,
     residual_answers,
     residual_errors,
-    residual_intervals,
 )
 from discreet.errors import ParameterError, SchemaError
 from discreet.funds import Funds
@@ -298,32 +301,59 @@ def test_the_default_for_all_pairs_is_residuals_and_its_bounds_hold(neighbours):
 
 
 @pytest.mark.parametrize("neighbours", BOTH)
-def test_no_answer_has_a_larger_bound_than_the_plain_noisy_marginal(neighbours):
-    table = a_table(neighbours=neighbours)
-    questions = [Histogram(pair) for pair in PAIRS]
-    mechanism = residual_marginals(PAIRS, table.facts, funds=Funds.of(Budget("0.5", "1e-6")))
-    plain = residual_errors(questions, mechanism, table.facts, BETA, plain=True)
-    value = mechanism.run(table, SeededRng(8))
-    read = residual_answers(questions, mechanism, value, table.facts, BETA, least="bound")
-    for (_, error), most in zip(read, plain, strict=True):
-        assert (error <= most * (1 + 1e-9)).all()
+@pytest.mark.parametrize("epsilon", ["0.05", "0.5", "5"])
+@pytest.mark.parametrize("rows", [60, 3000, 20_000])
+@pytest.mark.parametrize("scopes", [PAIRS, [*PAIRS, ("a", "b", "c"), ("d",)], [("a", "d")]])
+def test_no_stated_bound_exceeds_the_plain_noisy_marginals_where_that_says_something_and_all_hold(
+    neighbours, epsilon, rows, scopes
+):
+    table = a_table(rows, neighbours=neighbours)
+    questions = [*map(Histogram, scopes), Count(Equals("a", 1) & Equals("d", 0))]
+    mechanism = residual_marginals(scopes, table.facts, funds=Funds.of(Budget(epsilon, "1e-6")))
+    beta = Fraction(1, 10**6)
+    _, plain, _ = residual_errors(questions, mechanism, table.facts, beta)
+    for seed in range(5):
+        value = mechanism.run(table, SeededRng(seed))
+        for query, (numbers, error), most in zip(
+            questions, residual_answers(questions, mechanism, value, table.facts, beta), plain, strict=True
+        ):
+            even = rows / require_linear(query, DOMAIN).cells
+            assert (error <= np.where(most > even, ROOM, 1) * most * (1 + 2**-12)).all()
+            assert (numbers >= 0).all()
+            assert (np.abs(numbers - table.exact_sum(query)) <= error).all()
 
 
-@pytest.mark.parametrize("neighbours", BOTH)
-def test_every_answer_lies_in_an_interval_that_is_not_longer_than_that_of_plain_noise(neighbours):
-    table = a_table(neighbours=neighbours)
-    questions = [Histogram(pair) for pair in PAIRS]
-    mechanism = residual_marginals(PAIRS, table.facts, funds=Funds.of(Budget("0.5", "1e-6")))
-    plain = residual_errors(questions, mechanism, table.facts, BETA, plain=True)
-    value = mechanism.run(table, SeededRng(8))
-    intervals = residual_intervals(questions, mechanism, value, table.facts, BETA)
-    read = residual_answers(questions, mechanism, value, table.facts, BETA)
-    for (number, error), (low, high), most in zip(read, intervals, plain, strict=True):
-        assert (high - low <= 2 * most).all()
-        assert (low <= number).all()
-        assert (number <= high).all()
-        assert (low >= 0).all()
-        assert error == pytest.approx(np.maximum(high - number, number - low))
+def test_parts_bound_cells_only_where_plain_noise_is_not_passed_by_it():
+    table = a_table()
+    for scopes, known in (([("a", "d")], set()), (PAIRS, {(name,) for name in SIZES})):
+        mechanism = residual_marginals(scopes, table.facts, funds=Funds.of(Budget(1, "1e-6")))
+        errors, plain, parts = residual_errors([*map(Histogram, scopes)], mechanism, table.facts, BETA)
+        assert set(parts) == known
+        assert all((error <= most * (1 + 2**-12)).all() for error, most in zip(errors, plain, strict=True))
+
+
+@given(
+    *(st.floats(-200, 200) for _ in range(2)),
+    st.floats(0, 100),
+    st.floats(1, 3),
+    st.none() | st.floats(-50, 300),
+    st.floats(0, 1),
+)
+def test_the_nearest_number_states_a_bound_that_holds_and_is_at_most_the_one_asked_for(
+    wanted, read, error, more, top, place
+):
+    numbers, stated = nearest(
+        *map(np.array, (wanted, read, error, error * more)), top=None if top is None else np.array(top)
+    )
+    low, high = read - error, read + error
+    if top is not None:
+        high = max(0.0, min(high, top))
+        low = min(max(low, 0.0), high)
+    truth = low + place * (high - low)
+    assert abs(float(numbers) - truth) <= float(stated) + 1e-9
+    assert float(stated) <= error * more + 1e-9
+    if high - low <= error * more:
+        assert float(numbers) == pytest.approx(min(max(wanted, low), high))
 
 
 def test_many_rows_have_the_least_largest_variance_and_few_rows_lean_on_the_columns():
@@ -432,3 +462,17 @@ def test_what_was_not_measured_together_is_taken_for_independent():
     one, two = np.array([[10.0, 20, 30], [1, 2, 37]]), np.array([70.0, 30.0])
     fitted = ResidualFit.of([(("a", "b"), one, 1.0), (("c",), two, 1.0)], sizes, total=100.0)
     assert fitted.marginal(("b", "c")) == pytest.approx(np.outer(one.sum(axis=0), two) / 100, abs=0.5)
+
+
+@pytest.mark.parametrize("neighbours", BOTH)
+def test_rows_of_persons_with_several_are_counted_and_not_the_persons(neighbours):
+    """How many rows there are is nobody's business, also where the number of persons is public."""
+    table = dp.Table(
+        {"id": [0, 0, 0, 1, 2], "a": [0, 1, 2, 0, 0], "b": [3] * 5, "c": [1] * 5, "d": [4] * 5},
+        DOMAIN,
+        neighbours=neighbours,
+        unit="id",
+        rows_per_unit=3,
+    )
+    found = made(scale=Fraction(1, 50), fineness=1).run(table, SeededRng(2))
+    assert [round(float(each.sum())) for each in found] == [5] * len(PAIRS)

@@ -166,8 +166,24 @@ def test_a_filled_in_draft_is_a_schema(tmp_path):
 def test_odd_column_names_survive_a_draft(tmp_path):
     names = ['a "b"', "ü ñ", "x.y", "tab\there", "back\\slash", "", "\x7f"]
     pq.write_table(pa.table([[True]] * len(names), names=names), tmp_path / "odd.parquet")
-    text = draft(tmp_path / "odd.parquet").replace('"FILL IN"', "true").replace('[columns.""]', '[columns."none"]')
-    assert dp.Schema.read(written(tmp_path, text)).domain.names == (*names[:5], "none", names[6])
+    text = draft(tmp_path / "odd.parquet").replace('"FILL IN"', "true")
+    assert "# A column without a name is left out" in text
+    assert dp.Schema.read(written(tmp_path, text)).domain.names == (*names[:5], names[6])
+
+
+@pytest.mark.parametrize(
+    ("header", "complaint"),
+    [
+        ("age;sex;town", "seem to be separated by ';': separate them by commas"),
+        ("age\tsex", "seem to be separated by"),
+        ("age,sex,age", "names the column 'age' twice: give every column a name of its own"),
+        ("", "has no header line"),
+    ],
+)
+def test_a_header_that_does_not_name_the_columns_is_refused(tmp_path, header, complaint):
+    (tmp_path / "people.csv").write_text(header + ("\n1,2,3\n" if header else ""))
+    with pytest.raises(dp.errors.SchemaError, match=complaint):
+        draft(tmp_path / "people.csv")
 
 
 def test_the_bundled_people_are_as_their_schemas_say(tmp_path):
@@ -216,7 +232,7 @@ def test_a_number_of_a_thousand_digits_is_refused_at_once(tmp_path):
 def test_a_draft_of_csv_has_lines_for_every_kind(tmp_path):
     (tmp_path / "people.csv").write_text("age,town\n")
     text = draft(tmp_path / "people.csv")
-    for word in ("low", "levels", "any number", "size = 5000", "add a line of names first"):
+    for word in ("low", "levels", "any number", "size = 5000", "add a line of names above it"):
         assert word in text
     with pytest.raises(
         dp.errors.SchemaError, match=r"FILL IN: each_row_is_a_person, columns\.age\.kind, columns\.town\.kind"

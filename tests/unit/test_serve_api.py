@@ -177,7 +177,7 @@ def test_a_refusal_for_which_nobody_waits_any_more_is_not_printed(desk, capfd, c
 
     async def leaves_early():
         job = desk.service.desks["people"].jobs.submit(ticket, refused)
-        waiting = asyncio.ensure_future(job.shown())
+        waiting = asyncio.ensure_future(job.ending())
         await asyncio.sleep(0.05)
         waiting.cancel()
         gate.set()
@@ -335,7 +335,7 @@ def test_the_work_of_pricing_is_limited_too(tmp_path):
         desk.call("POST", "/v1/tables/people/price", json={"sql": GROUPS})
         got = desk.call("POST", "/v1/tables/people/price", json={"sql": GROUPS})
         assert got.status_code == 429
-        assert "s of work in a minute" in got.json()["detail"]
+        assert "seconds of pricing in a minute" in got.json()["detail"]
         assert not desk.service.desks["people"].ledger.spent().renyi
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 
@@ -13,6 +14,7 @@ from discreet.certificate import read_export
 from discreet.errors import (
     BudgetExceeded,
     Cancelled,
+    DiscreetError,
     NotFound,
     NotPermitted,
     ParameterError,
@@ -22,9 +24,9 @@ from discreet.errors import (
     TooLarge,
     UnsupportedQuery,
 )
-from discreet.ledger import Acting, acting_as
+from discreet.ledger import REPLY, Acting, acting_as, answer_text, charging
 from discreet.serve.desk import Desk, OpenSchema
-from discreet.serve.jobs import CANCELLED, DONE, RUNNING, WAITING, Job, Jobs, Ticket
+from discreet.serve.jobs import CANCELLED, RUNNING, WAITING, Job, Jobs, Ticket
 from discreet.serve.keys import Keys
 from discreet.serve.settings import Limits
 from tests.serving import COUNT, GROUPS, house
@@ -204,6 +206,24 @@ def test_an_export_without_everything_has_neither_questions_nor_names_and_can_be
     assert read_export(whole)[1]
 
 
+def test_what_was_told_before_is_not_kept_twice(desk, who, made):
+    """Of the same model under other ids the ledger keeps the differences; each id still gets its own bytes."""
+    fit = {**FIT, "kind": "mean", "epsilon": "0.1"}
+    first = desk.begin_fit(who["ana"], fit, request="one").result(60)
+    second = desk.begin_fit(who["bob"], fit, request="two").result(60)
+    assert second["replayed"]
+    assert second["model"]["state"] == first["model"]["state"]
+    *_, kept, short = (each for each in desk.ledger.entries() if each.get("manner") == REPLY)
+    assert 4 * len(answer_text(short)) < len(answer_text(kept))
+    assert short["question"]["differs_from"] == kept["seq"]
+    after = Desk(OpenSchema.at(made.schemas[0], made.state), made.settings())  # as after a crash
+    for held in (desk, after):
+        again = held.begin_fit(who["bob"], fit, request="two").result(60)
+        assert json.dumps(again) == json.dumps(second)
+        assert held.history(who["bob"])[0]["reply"] == second
+    assert after.close()
+
+
 def test_a_history_is_ones_own(desk, who):
     desk.ask(who["ana"], COUNT)
     desk.ask(who["ana"], GROUPS, request="g")
@@ -321,35 +341,31 @@ def test_a_cancelled_question_charges_nothing(desk, who, monkeypatch):
     assert desk.ask(who["ana"], COUNT, request="late")["entries"]
 
 
-def test_the_end_of_a_job_shows_on_its_grid(who):
-    jobs = Jobs("t", grid=0.5)
-    began = time.monotonic()
-    job = jobs.submit(Ticket(who["ana"], "fit"), lambda job: {})
-    assert job.result(30) == {}
-    assert time.monotonic() - began >= 0.5
-    assert job.state == DONE
-    assert jobs.close()
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_was_found_in_rows_is_written_on_the_grid(made, who, monkeypatch, fails):
+    """Whatever others see of it, a free price or the next job's begin, they see after this moment."""
+    desk = Desk(OpenSchema.at(made.schemas[0], made.state), made.settings(time_grid=0.5))
+    written = []
+    for name in ("answer", "burn"):
+        write = getattr(charging, name)
+        monkeypatch.setattr(
+            charging, name, lambda *given, write=write: (written.append(time.monotonic()), write(*given))
+        )
+    if fails:
+        monkeypatch.setattr(dp.Table, "exact_distinct", lambda *given: 1 // 0)
+    job = desk.begin_ask(who["ana"], GROUPS)
+    if fails:
+        with pytest.raises(DiscreetError):
+            job.result(30)
+    else:
+        job.result(30)
+    assert written
+    assert min(written) - job._began >= 0.5
+    assert desk.close()
 
 
-def test_the_next_job_begins_when_the_end_of_the_last_one_shows(who):
-    jobs, began = Jobs("t", grid=0.5), []
-
-    def work(job: Job):
-        began.append(time.monotonic())
-        return {}
-
-    for each in [jobs.submit(Ticket(who["ana"], "fit"), work) for _ in range(2)]:
-        each.result(30)
-    assert began[1] - began[0] >= 0.49
-    assert jobs.close()
-
-
-def test_the_same_id_shows_no_earlier_end_and_a_cancelled_one_is_free_again(made, who, monkeypatch):
-    desk = Desk(OpenSchema.at(made.schemas[0], made.state), made.settings(time_grid=1.0))
-    first = desk.begin_ask(who["ana"], COUNT, request="one")
-    first._future.result(30)  # has ended, and does not show it yet
-    if not first.over:
-        assert desk.begin_ask(who["ana"], COUNT, request="one") is first
+def test_the_id_of_a_cancelled_job_is_free_again(made, who, monkeypatch):
+    desk = Desk(OpenSchema.at(made.schemas[0], made.state), made.settings())
     gate, answer = threading.Event(), dp.Session.ask
     monkeypatch.setattr(dp.Session, "ask", lambda *given, **named: (gate.wait(30), answer(*given, **named))[1])
     running = desk.begin_ask(who["bob"], GROUPS)

@@ -80,3 +80,18 @@ def test_a_session_needs_a_table_and_its_own_ledger():
 
 def test_a_session_prints_no_rows():
     assert "Session(<Table 'people'" in repr(opened())
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+def test_the_number_of_rows_is_private_where_a_person_may_have_several(neighbours):
+    domain = dp.Domain(x=dp.Category("a", "b"))
+    columns = {"id": [at // 3 for at in range(600)], "x": ["a", "b", "b"] * 200}
+    table = dp.Table(columns, domain, name="t", unit="id", rows_per_unit=3, neighbours=neighbours)
+    session = dp.Session(table, dp.Ledger.in_memory(dp.Budget(40, "1e-6"), table), price="5%", beta="1e-6")
+    for question, truth in (("COUNT(*)", 600), ("COUNT(*) FILTER (WHERE x = 'a' OR x = 'b')", 600)):
+        found = session.ask(f"SELECT {question} FROM t")
+        assert abs(found.value - truth) <= found.error_bound
+        assert found.source != "public"
+    groups = session.ask("SELECT x, COUNT(*) FROM t GROUP BY x")
+    assert all(abs(groups.value[level] - truth) <= groups.error_bound for level, truth in (("a", 200), ("b", 400)))
+    assert groups.error_bound > 0

@@ -26,7 +26,8 @@ that is not finer than this one; a threshold answers every question for which th
 as some 700 counts. With a price a marginal is bought, for that price, when something was paid for its scope before and
 the question is then nearly as near as if it were measured alone. With alpha it is bought when that keeps all that is
 paid below one and a half times what the questions cost alone; a threshold when the questions that it would have made
-free, since the last time the hypothesis was wrong, have cost as much, and when it is at most a quarter of what is left.
+free, since as much as it costs was spent and since the last time the hypothesis was wrong, have cost as much, and when
+it is at most a quarter of what is left.
 A threshold is not asked about columns of which nothing was measured: the hypothesis knows nothing about them, and would
 be wrong.
 
@@ -575,8 +576,10 @@ class AdaptiveAnswers:
     def _measure(self, needed: list[Inquiry], parts: list[Question], weights: Weights) -> dict[Question, Answer]:
         """Measure what is needed of a question's parts in one charge, and answer from what is known then."""
         queries, price = [inquiry.query for inquiry in needed], 0
-        follows = self.calibration.terms.alpha is not None and self._threshold_payable()
-        guesses = [each.guess if follows and each.seen else None for each in needed]  # before anything is bought
+        spent = self.calibration.cap - self.calibration.left()
+        # The hypothesis is compared, and fitted, only when as much was spent as a threshold costs; before the purchase.
+        follows = self.calibration.terms.alpha is not None and self._threshold_pays(spent)
+        guesses = [each.guess if follows and each.seen else None for each in needed]
         request = self.request("answer", [record(query) for query in queries])
         if request.stored is None:
             mechanism, words = self._purchase(needed, parts, weights), queries[0].where.in_words()
@@ -654,19 +657,17 @@ class AdaptiveAnswers:
     def _count_price(self, order: int) -> int:
         return self.calibration.price(self.calibration.alone(Count(), order))
 
-    def _threshold_payable(self) -> bool:
-        """Whether a threshold could be bought at all: a quarter of what is left pays for it."""
+    def _threshold_pays(self, paid: int) -> bool:
+        """Whether a threshold costs no more than this, which was paid, and than a quarter of what is left."""
         number = self.transcript.next_order
         conversation = self.calibration.threshold(number)
         price = self.calibration.price(conversation)
-        return self.calibration.theta(conversation, number) > 0 and 4 * price <= self.calibration.left()
+        return price <= min(paid, self.calibration.left() // 4) and self.calibration.theta(conversation, number) > 0
 
     def worth_opening(self) -> bool:
         """Whether a threshold is worth its price now."""
-        if self.calibration.terms.alpha is None or not self.transcript.saved:
-            return False
-        price = self.calibration.price(self.calibration.threshold(self.transcript.next_order))
-        return self.transcript.saved >= price and self._threshold_payable()
+        saved = self.transcript.saved
+        return self.calibration.terms.alpha is not None and saved > 0 and self._threshold_pays(saved)
 
     def open_threshold(self) -> int:
         """Open the next threshold; what it cost."""

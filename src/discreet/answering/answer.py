@@ -32,6 +32,7 @@ from discreet.query import (
     require_shallow,
 )
 from discreet.sql import (
+    Chosen,
     Estimated,
     GroupedBy,
     KeyOf,
@@ -235,9 +236,9 @@ class Assembly:
         asked, peers = self.statement, Peers()
         for group in groups:
             group.peers = peers
-        for name, chosen in (("listed", asked.having), ("kept", asked.qualify)):
-            groups = [group for group in groups if chosen is None or chosen.of(group).value is True]
-            setattr(peers, name, groups)
+        peers.listed = Chosen(groups, groups, frozenset(map(id, groups))).by(asked.having)
+        peers.kept = peers.listed.by(asked.qualify)
+        groups = list(peers.kept.shown)  # type: ignore[arg-type]  # those that were given
         if asked.gathers:
             groups = [_GroupNumbers((), (), {}, {}, self.facts, peers=peers)]
         groups = self._sorted(groups)[asked.offset :]
@@ -412,7 +413,7 @@ def _shown(found: Estimated) -> Estimated:
 def _interval(found: Estimated) -> Cell:
     """The interval, rounded outwards, and never without the value."""
     if found.low is None or found.value is None or isinstance(found.value, str):
-        return None if found.low is None else found.ends
+        return None if found.low is None or found.value is None else found.ends
     low, high = found.ends
     value = float(found.value)
     return min(-_rounded_up(-low, digits=12), value), max(_rounded_up(high, digits=12), value)

@@ -59,7 +59,8 @@ def headline(answer: Answer) -> str:
         return "no groups"
     groups = "one group" if many == 1 else f"{many:,} groups"
     if len(estimated(answer)) == 1 and counts(answer) and math.isfinite(answer.error_bound):
-        return f"{groups}, each ± {math.floor(answer.error_bound):,} {answer.unit}, all at once"
+        each = "" if many == 1 else "each "
+        return f"{groups}, {each}± {math.floor(answer.error_bound):,} {answer.unit}, all at once"
     return f"{groups}, all bounds hold at once"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -36,8 +36,19 @@ class Together:
     def partial(self, batch: Batch) -> IntArray:
         return np.concatenate([np.ravel(query.partial(batch)) for query in self.queries])
 
-    def weighted(self, batch: Batch, counts: Codes) -> IntArray:
-        return np.concatenate([np.ravel(query.weighted(batch, counts)) for query in self.queries])
+    @property
+    def by_person(self) -> bool:
+        """Whether one of the queries looks at whose the rows are: its tallies are right where every row is a person."""
+        return any(getattr(query, "by_person", False) for query in self.queries)
+
+    @property
+    def weighted(self) -> Callable[[Batch, Codes], IntArray] | None:
+        """Over counted rows; None if one of the queries has no such sum: Persons looks at whose the rows are."""
+        parts = [getattr(query, "weighted", None) for query in self.queries]
+        found = [part for part in parts if part is not None]
+        if len(found) < len(parts):
+            return None
+        return lambda batch, counts: np.concatenate([np.ravel(part(batch, counts)) for part in found])
 
     def tallies(self, domain: Domain) -> tuple[Tally, ...]:
         return tuple(tally for query in self.queries for tally in query.tallies(domain))
@@ -50,7 +61,7 @@ class Together:
 
 @dataclass(frozen=True, slots=True, init=False)
 class AveragedWeights:
-    """Averaged multiplicative weights with the exponential mechanism, for k counts known beforehand.
+    """Averaged multiplicative weights with the exponential mechanism, for k counts known in advance.
 
     Let c_i be the true counts, h_t the hypothesis of round t (h_1 uniform over the D cells of all columns that the
     queries mention), n = `rows` a public number of rows and f_i(h) the i-th count's share of h. Round t selects one of

@@ -20,16 +20,18 @@ By default the way with the least bound is taken; which it is, is a function of 
 units of the largest contribution of a row.
 
 The answers are better than that. The maximum-entropy fit to all that was released knows that counts are not
-negative and that different scopes agree. An answer is the fitted number v, moved into [y - t, y + t] around the
-released number y if it lies outside; its bound is t + |v - y|, at most 2 t, and all bounds hold together with
-probability 1 - beta, since t does.
+negative and that different scopes agree. The truth lies in [y - t, y + t] around the released number y, for counts
+without what is below 0, all of them with probability 1 - beta. An answer is the number of its interval that is nearest
+to the fitted one; its bound is the distance to the further end, at most 2 t.
 
 Residuals have a fit of their own (`hypothesis.residuals`), which knows the exact variance of every part and takes no
-large table. The truth lies in [y - t, y + t], for counts without what is below 0: that interval is never longer than
-that of Gaussian noise on every marginal for the same price, whose half-length T is at least t, and its middle has a
-bound of at most t. The answer is the likeliest number of the interval, and the stated bound the distance to its further
-end, at most 2 t. No answer can have both: to be within T of every number of the interval it has to stay within T - t of
-y, noise and all. `least="bound"` does that: then every stated bound is at most T, and errors are larger.
+large table. Gaussian noise on every marginal for the same price has a bound T >= t, and no stated bound exceeds T: the
+answer is the number nearest to the fitted one that is within T of both ends (`nearest`). A cell is also not above what
+its smaller marginals are at the most. Where T is more than an even cell, the number of rows that was declared over the
+number of cells, plain noise says little about a cell and the fit much: there the answer is the fitted number moved into
+its interval, which is no longer than that of plain noise, so its stated bound is at most 2 T. With T there too, a
+made-up table of 16 levels and 1,500 rows had twice the mean error at epsilon 1 and 8 times at .1; where T is
+less than an even cell it made no mean error that was seen more than 6 % larger.
 
 Scopes inside others. On 24 made-up tables (mixtures of independent columns, 20,000 rows, all pairs and triples, epsilon
 0.1 and 1) leaving them out, since larger scopes imply them, made the largest error 1.7 and 1.2 times as large. Half of
@@ -46,7 +48,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -56,13 +58,14 @@ from discreet.answering.measurement import Measured, noise_bound
 from discreet.answering.residual_marginals import ResidualMarginals, residual_marginals
 from discreet.core import Exact, Funds, Guarantee, ParameterError, Rng, exact
 from discreet.data import Dataset, Facts, Floats, Needs
-from discreet.hypothesis import Linear, fit
+from discreet.hypothesis import Linear, Scope, fit
+from discreet.hypothesis.residuals import parts_of_scopes
 from discreet.mechanisms import NOISES, Gaussian, Laplace, Mechanism, calibrate, in_units
 from discreet.method import Maker, Method, Methods, Offer, Promise
 from discreet.query import EVERYTHING, MAX_CELLS, Count, Histogram, Question, Sensitivity, is_question, numbers
 
 RESIDUALS = "residuals, gaussian noise"
-Least = Literal["error", "bound"]
+ROOM = 2  # times the bound of plain noise where that exceeds an even cell: the answer is the fitted number, unmoved
 _INNER = Fraction(5, 7)  # the scale for a scope inside another: half of the variance
 
 
@@ -165,7 +168,7 @@ def methods(questions: Sequence[Question], facts: Facts, *, funds: Funds, beta: 
         mechanism = residual_marginals(scopes, facts, funds=funds)
         error = max(
             float(errors.max(initial=0.0)) / float(largest(query, facts))
-            for query, errors in zip(asked, residual_errors(asked, mechanism, facts, failure), strict=True)
+            for query, errors in zip(asked, residual_errors(asked, mechanism, facts, failure)[0], strict=True)
         )
         return method(RESIDUALS, mechanism, error, "sums of independent noises, a union over the numbers")
 
@@ -238,24 +241,15 @@ def bound(questions: Sequence[Question], mechanism: Marginals, facts: Facts, *, 
 
 
 def answers(
-    questions: Sequence[Question],
-    mechanism: Mechanism,
-    value: Any,
-    facts: Facts,
-    *,
-    beta: Exact,
-    least: Least = "error",
+    questions: Sequence[Question], mechanism: Mechanism, value: Any, facts: Facts, *, beta: Exact
 ) -> list[tuple[Floats, Floats]]:
     """What a release says about the questions: for each its numbers, and how far off every one is at the most.
 
     All bounds hold together with probability 1 - beta.
-
-    least  of residuals: "error", the likeliest number of the interval, or "bound", no number so far from the middle of
-           its interval that its bound exceeds that of a plain noisy marginal
     """
     failure = exact.probability(beta=beta)
     if isinstance(mechanism, ResidualMarginals):
-        return residual_answers(questions, mechanism, value, facts, failure, least=least)
+        return residual_answers(questions, mechanism, value, facts, failure)
     if isinstance(mechanism, AveragedWeights):
         error = mechanism.error(failure, facts)
         return [(each, np.full(each.shape, error)) for each in mechanism.answers(questions, value, facts)]
@@ -267,63 +261,70 @@ def answers(
     for query, reading in zip(questions, readings_of(questions, mechanism, facts, failure), strict=True):
         form = require_linear(query, facts.domain)
         read = reading.of(measured[reading.source], form, facts)
-        numbers = np.clip(fitted.answer(form), read - reading.error, read + reading.error)
-        pairs.append((numbers, reading.error + np.abs(numbers - read)))
+        top = np.array(math.inf) if query.counting else None
+        pairs.append(nearest(fitted.answer(form), read, reading.error, 2 * reading.error, top=top))
     return pairs
 
 
 def residual_answers(
-    questions: Sequence[Question],
-    mechanism: ResidualMarginals,
-    value: Sequence[Any],
-    facts: Facts,
-    beta: Fraction,
-    *,
-    least: Least = "error",
+    questions: Sequence[Question], mechanism: ResidualMarginals, value: Sequence[Any], facts: Facts, beta: Fraction
 ) -> list[tuple[Floats, Floats]]:
     """What released residuals say: for each question its numbers, and how far off every one is at the most."""
     fitted, found = mechanism.fitted(value, facts), []
-    intervals = residual_intervals(questions, mechanism, value, facts, beta)
-    errors, plain = (residual_errors(questions, mechanism, facts, beta, plain=each) for each in (False, True))
-    for query, (low, high), error, most in zip(questions, intervals, errors, plain, strict=True):
+    errors, plain, parts = residual_errors(questions, mechanism, facts, beta)
+    tops = {part: mechanism.marginal(value, part) + error for part, error in parts.items()}
+    for query, error, most in zip(questions, errors, plain, strict=True):
         form = require_linear(query, facts.domain)
-        numbers = np.clip(form.of(np.maximum(fitted.marginal(form.scope), 0.0)), low, high)
-        if least == "bound":
-            read, away = form.of(mechanism.marginal(value, form.scope)), np.maximum(most - error, 0.0)
-            numbers = np.clip(numbers, read - away, read + away)
-            numbers = np.maximum(numbers, 0.0) if query.counting else numbers
-        found.append((numbers, np.maximum(np.abs(high - numbers), np.abs(numbers - low))))
+        read, top = form.of(mechanism.marginal(value, form.scope)), np.array(math.inf)
+        for part in parts_of_scopes([form.scope] if form.whole else []):
+            shape = [size if name in part else 1 for name, size in zip(form.scope, form.shape, strict=True)]
+            top = np.minimum(top, tops[part].reshape(shape)) if part in tops else top
+        numbers = form.of(np.maximum(fitted.marginal(form.scope), 0.0))
+        room = np.where(most * form.cells > (facts.size or math.inf), ROOM, 1.0) * most
+        found.append(nearest(numbers, read, error, room, top=top if query.counting else None))
     return found
 
 
-def residual_intervals(
-    questions: Sequence[Question], mechanism: ResidualMarginals, value: Sequence[Any], facts: Facts, beta: Fraction
-) -> list[tuple[Floats, Floats]]:
-    """For each question the ends of the intervals that its numbers lie in, all of them with probability 1 - beta."""
-    found = []
-    for query, error in zip(questions, residual_errors(questions, mechanism, facts, beta), strict=True):
-        form = require_linear(query, facts.domain)
-        read = form.of(mechanism.marginal(value, form.scope))
-        low, high = read - error, read + error
-        found.append((np.maximum(low, 0.0), np.maximum(high, 0.0)) if query.counting else (low, high))
-    return found
+def nearest(wanted: Floats, read: Floats, error: Floats, most: Floats, *, top: Floats | None) -> tuple[Floats, Floats]:
+    """The numbers nearest to those wanted with a bound of at most `most`, if `error` is not more, and their bounds.
+
+    The truth lies within `error` of what was read; of counts also between 0 and `top`, which is None if these are none.
+    """
+    low, high = read - error, read + error
+    if top is not None:
+        high = np.maximum(np.minimum(high, top), 0.0)
+        low = np.clip(low, 0.0, high)
+    numbers = np.maximum(np.minimum(np.clip(wanted, low, high), low + most), high - most)
+    return numbers, np.maximum(high - numbers, numbers - low)
 
 
 def residual_errors(
-    questions: Sequence[Question], mechanism: ResidualMarginals, facts: Facts, beta: Fraction, *, plain: bool = False
-) -> list[Floats]:
-    """How far off the numbers of each question are, read off the release, all of them with probability 1 - beta.
-
-    plain  read off Gaussian noise on every cell of the marginals instead, for the same price
-    """
-    numbers = sum(math.prod(query.shape(facts.domain)) for query in questions)
-    reach = noise_bound(mechanism.kind, 1.0, copies=1, log_sets=math.log(numbers), failure=float(beta))
+    questions: Sequence[Question], mechanism: ResidualMarginals, facts: Facts, beta: Fraction
+) -> tuple[list[Floats], list[Floats], dict[Scope, float]]:
+    """How far off the numbers of each question are, read off the release; how far they would be, read off Gaussian
+    noise on every cell of the marginals for the same price; and how far off the parts of the questions' marginals are,
+    where that leaves no number further off than plain noise. The first and the last hold together with probability
+    1 - beta."""
     forms = [require_linear(query, facts.domain) for query in questions]
-    scale, errors = mechanism.plain_scale({form.scope for form in forms}, facts), []
-    for form in forms:
-        variances, squares = mechanism.variances(form, facts)
-        errors.append(reach * np.sqrt(scale**2 * squares if plain else variances))
-    return errors
+    scopes, known = {form.scope for form in forms}, public_total(facts) is not None
+    numbers = sum(math.prod(form.outputs) for form in forms)
+    parts = {
+        part: math.sqrt(mechanism.variance(part, facts.domain, rows_known=known))
+        for part in parts_of_scopes(form.scope for form in forms if form.whole)
+        if part and part not in scopes
+    }
+    cells = sum(math.prod(facts.domain.column(name).size for name in part) for part in parts)
+    scale, spreads = mechanism.plain_scale(scopes, facts), [mechanism.variances(form, facts) for form in forms]
+
+    def errors(more: int) -> tuple[float, list[Floats]]:
+        reach = noise_bound(mechanism.kind, 1.0, copies=1, log_sets=math.log(numbers + more), failure=float(beta))
+        return reach, [reach * np.sqrt(variance) for variance, _ in spreads]
+
+    (reach, found), (further, all_found) = errors(0), errors(cells)
+    plain = [reach * scale * np.sqrt(squares) for _, squares in spreads]
+    if any((error > most).any() for error, most in zip(all_found, plain, strict=True)):
+        return found, plain, {}
+    return all_found, plain, {part: further * deviation for part, deviation in parts.items()}
 
 
 def noises(mechanism: Mechanism, facts: Facts) -> list[tuple[Question, str, float]]:

@@ -20,7 +20,7 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
         twice = next(key for place, (key, _) in enumerate(pairs) if key in dict(pairs[:place]))
-        raise ParameterError(f"the key {ascii(twice)[:70]} stands there twice")
+        raise ParameterError(f"the key {ascii(twice)[:70]} occurs twice")
     return members
 
 

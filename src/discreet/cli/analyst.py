@@ -26,7 +26,9 @@ keys_option = click.option(
 
 @click.group(cls=CommandGroup)
 def analyst() -> None:
-    """The people who may talk to a service: their keys, and what each may do and spend.
+    """Make, list and revoke the keys of a service.
+
+    A key says what an analyst may do, and how much of each budget they may spend.
 
     PLACE is a schema, or a folder with schemas, as for `discreet serve`. An analyst has an allowance of the same name
     in every ledger there: it holds for questions, workloads, models, rules, bounds and synthetic rows together.
@@ -49,7 +51,7 @@ def analyst() -> None:
 @keys_option
 @JSON
 def add(place: Path, name: str, owner: bool, keys_path: Path | None, as_json: bool, **given: Any) -> None:
-    """Make a key for NAME and show it, once. The service takes it from the next request on.
+    """Make a key for NAME and show it, once. The service accepts it from the next request on.
 
     A second key of the same name shares the allowance: add the new one, hand it over, revoke the old one by its id.
 
@@ -125,9 +127,10 @@ def list_(place: Path, keys_path: Path | None, as_json: bool) -> None:
 @click.argument("name")
 @keys_option
 def revoke(place: Path, name: str, keys_path: Path | None) -> None:
-    """Revoke all keys of NAME, or the one key whose id that is: from the next request on they are refused.
+    """Revoke all keys of NAME, or one key by its id.
 
-    What was spent stays spent, and the allowance stays in the ledger.
+    The service refuses them from the next request on. What was spent stays spent, and the allowance stays in the
+    ledger.
 
     \b
         discreet analyst revoke people.toml ana

@@ -41,12 +41,13 @@ from discreet.cli.statements import Written, questions
 def ask(
     schema: Path, question: str | None, path: Path | None, together: bool, share: str | None, **options: Any
 ) -> None:
-    """Ask a QUESTION in SQL about the people of SCHEMA; without one, a prompt, or one question per line from a pipe.
+    """Ask a QUESTION in SQL about the people of SCHEMA.
 
-    An answer comes with ± its error bound, where it came from, its price as a percentage of the budget and what is
-    left. An answer that follows from earlier ones is free, and so is a question that was asked before. At the prompt a
-    question ends with a semicolon, and may have several lines. From a pipe every line is answered, with --json by one
-    line of JSON. A question of a file or a pipe that is refused does not stop the others.
+    Without a QUESTION it opens a prompt, or reads one question per line from a pipe. An answer comes with ± its error
+    bound, where it came from, its price as a percentage of the budget and what is left. An answer that follows from
+    earlier ones is free, and so is a question that was asked before. At the prompt a question ends with a semicolon,
+    and may have several lines. From a pipe every line is answered, with --json by one line of JSON. A question of a
+    file or a pipe that is refused does not stop the others.
 
     \b
         discreet ask people.toml "SELECT COUNT(*) FROM people WHERE age >= 50 AND health = 'poor'"
@@ -54,9 +55,8 @@ def ask(
         discreet ask people.toml "SELECT AVG(visits) FROM people WHERE sex = 'F'" --alpha 0.01 --max-price 25%
         discreet ask people.toml --rehearse "SELECT MEDIAN(age) FROM people"
 
-    \b
-    What can be asked: COUNT, SUM, AVG, MEDIAN, QUANTILE(column, p), and columns with COUNT(*) and GROUP BY;
-    WHERE with AND, OR, NOT, = <> < <= > >=, BETWEEN, IN, IS NULL.
+    A question may have COUNT, SUM, AVG, STDDEV, MEDIAN, QUANTILE(column, p), arithmetic, WHERE, GROUP BY, bins, dates,
+    HAVING, ORDER BY and LIMIT. docs/questions.md has the whole language.
     """
     if question is not None and path is not None:
         raise ParameterError("give a QUESTION or --file, not both")

@@ -20,13 +20,13 @@ _FOUND_BY = {"epsilon": "laws", "sampled": "runs", "loss": "sessions", "delta": 
 @click.option("--only", metavar="NAME", help="Only the attacks on this mechanism, such as Laplace.")
 @JSON
 def audit(only: str | None, as_json: bool) -> None:
-    """Attack this installation, on made-up rows; takes less than a minute.
+    """Attack this installation, on made-up rows.
 
-    For every mechanism two neighbouring tables are made up, and the law of what is released about each is found by
-    running the mechanism's own code on every possible draw (or, for descents, many times). An event that is more likely
-    in one law than in the other proves an epsilon: "at least 1.89 of 2.00 claimed" means that no claim below 1.89 would
-    have been true. Each attack is also made on a twin with one planted mistake, which it must catch: its bound is above
-    what the twin claims.
+    Takes less than a minute. For every mechanism two neighbouring tables are made up, and the law of what is released
+    about each is found by running the mechanism's own code on every possible draw (or, for descents, many times). An
+    event that is more likely in one law than in the other proves an epsilon: "at least 1.89 of 2.00 claimed" means that
+    no claim below 1.89 would have been true. Each attack is also made on a twin with one planted mistake, which it must
+    catch: its bound is above what the twin claims.
 
     Exit code 0: no attack beat a claim and every twin was caught; 1 if not.
 

@@ -25,7 +25,9 @@ from discreet.cli.shipped import load
 @click.option("--out", type=FILE, help="The page to write.  [default: labNUMBER.html]")
 @click.option("--force", is_flag=True, help="Overwrite an existing page.")
 def lab(number: str, out: Path | None, force: bool, **given: Any) -> None:
-    """Run the lab of lecture NUMBER on invented people and write it as one page that any browser opens.
+    """Write the lab of a lecture as a page, on invented people.
+
+    Any browser opens the page, without a network. The labs:
 
     \b
          9  private empirical risk minimisation: mean, median, regression, a network

@@ -36,10 +36,11 @@ _LARGE_EPSILON = 10
 
 @click.group(cls=CommandGroup)
 def ledger() -> None:
-    """The budget of one table, or of several about the same people: what was promised, what is spent, what is left.
+    """Create, show and check the budget of a table.
 
-    A ledger is charged, durably, before anything is computed. Its promise (epsilon, delta) covers everything that is
-    ever released through it, by any analyst. PATH is a ledger's file or address, or a .toml schema that names one.
+    A ledger holds the budget of one table, or of several tables about the same people. A ledger is charged, durably,
+    before anything is computed. Its promise (epsilon, delta) covers everything that is ever released through it, by any
+    analyst. PATH is a ledger's file or address, or a .toml schema that names one.
 
     \b
         discreet ledger show people.toml
@@ -117,10 +118,11 @@ def create(path: Path | Address, epsilon: str, delta: str, yes: bool, **given: A
 @click.argument("path", type=FILE)
 @click.argument("epoch")
 def add(path: Path, epoch: str) -> None:
-    """Add an EPOCH to a table that grows: its file is complete, and never changes again.
+    """Add an EPOCH to a table that grows.
 
-    PATH is the schema. Where nobody is in two epochs, the persons of the new one begin with the whole budget; where
-    persons return there is one budget for all epochs. Nothing is spent.
+    PATH is the schema. The file of the epoch is complete and never changes again. Where nobody is in two epochs, the
+    persons of the new one begin with the whole budget; where persons return there is one budget for all epochs. Nothing
+    is spent.
 
     \b
         discreet ledger add visits.toml 2026-02
@@ -143,11 +145,12 @@ def add(path: Path, epoch: str) -> None:
 @click.argument("epoch")
 @click.option("--yes", is_flag=True, help="Skip the confirmation prompt.")
 def grow(path: Path, epoch: str, yes: bool) -> None:
-    """Declare that the table of a ledger grows from here on, by new persons; what it was is the first EPOCH.
+    """Declare that the table of a ledger grows from here on.
 
-    PATH is a schema with [epochs], whose file of that epoch is the one that the ledger has. Later epochs are added by
-    `ledger add` and begin with the whole budget, so nobody of the first epoch may have rows in them: with a unit such
-    rows are left out; without one, their owner answers for it. It cannot be undone.
+    It grows by new persons, and its present rows are the first EPOCH. PATH is a schema with [epochs], whose file of
+    that epoch is the one that the ledger has. Later epochs are added by `ledger add` and begin with the whole budget,
+    so nobody of the first epoch may have rows in them: with a unit such rows are left out; without one, their owner
+    answers for it. It cannot be undone.
 
     \b
         discreet ledger grow visits.toml 2025-12
@@ -200,7 +203,7 @@ def _confirm(budget: dp.Budget, size: int | None, yes: bool) -> None:
     """Ask for confirmation of a weak promise, unless --yes."""
     epsilon, delta = dp.exact.shown(budget.epsilon), dp.exact.shown(budget.delta)
     little = f"epsilon {epsilon} promises very little to the people in the table: {budget.odds()} Go on?"
-    allows = f"delta {delta} for {size or 0:,} persons allows to publish the rows of one of them. Go on?"
+    allows = f"delta {delta} for {size or 0:,} persons allows publishing the rows of one of them. Go on?"
     weak = {little: budget.epsilon > _LARGE_EPSILON, allows: budget.delta * (size or 0) >= 1}
     for question in (question for question, holds in weak.items() if holds and not yes):
         click.confirm(question, abort=True, err=True)
@@ -211,7 +214,7 @@ def _confirm(budget: dp.Budget, size: int | None, yes: bool) -> None:
 @click.option("--all", "everything", is_flag=True, help="All charges and answers, not only the last ones.")
 @JSON
 def show(path: Path | Address, everything: bool, as_json: bool) -> None:
-    """What is promised, spent and left, and what was asked last.
+    """Show what is promised, spent and left, and what was asked.
 
     \b
         discreet ledger show people.toml
@@ -232,7 +235,7 @@ def show(path: Path | Address, everything: bool, as_json: bool) -> None:
 @click.argument("name")
 @click.option("--share", required=True, help="Share of the budget, such as 1/4 or 0.25.")
 def allow(path: Path | Address, name: str, share: str) -> None:
-    """Give an analyst a share of the budget: charges made in that name stop there.
+    """Give an analyst a share of the budget.
 
     For fairness only. The promise to the people in the table is the whole budget, and shares may add up to more than
     1: first come, first served. Naming an analyst again changes the share; what was spent in that name stays spent.
@@ -250,7 +253,9 @@ def allow(path: Path | Address, name: str, share: str) -> None:
 @click.option("--certificate", "certificate_path", type=FILE, help="Check this certificate too, every field of it.")
 @click.option("--export", "export_path", type=FILE, help="Instead of PATH: against the output of `ledger export`.")
 def verify(path: Path | Address | None, certificate_path: Path | None, export_path: Path | None) -> None:
-    """Check every entry, every sum, every price and the high-water mark; or a certificate, field by field.
+    """Check a ledger, or a certificate against it.
+
+    Of a ledger: every entry, sum and price, and the high-water mark. Of a certificate: every field.
 
     A certificate: `discreet ledger verify people.toml --certificate count.json`; without the ledger it is checked
     against an export of it: `discreet ledger verify --export people.jsonl --certificate count.json`. A ledger alone:
@@ -285,7 +290,9 @@ def verify(path: Path | Address | None, certificate_path: Path | None, export_pa
 @click.option("--out", type=FILE, help="Write here; without it the certificate is printed.")
 @click.option("--with-answer", is_flag=True, help="Put the released answer in it too, not only its digest.")
 def certificate(path: Path | Address, entry: int, out: Path | None, with_answer: bool) -> None:
-    """A certificate of one entry: what was released, by which mechanism, what is promised, and what is not.
+    """Write a certificate of one entry.
+
+    It states what was released, by which mechanism, what is promised, and what is not.
 
     ENTRY is the number that `ledger show` has for a charge, or for an answer of a session. It holds what was asked,
     never rows or memos: `discreet ledger certificate people.toml 3 --out count.json`. To find the number:
@@ -306,7 +313,9 @@ def certificate(path: Path | Address, entry: int, out: Path | None, with_answer:
 @click.option("--adopt", is_flag=True, help="Confirm that this is the newest copy, where no readable mark proves it.")
 @click.option("--yes", is_flag=True, help="Skip the confirmation prompt.")
 def reconcile(path: Path | Address, adopt: bool, yes: bool) -> None:
-    """Accept a ledger that its high-water mark contradicts, counting as spent all that the mark proves.
+    """Accept a ledger that its high-water mark contradicts.
+
+    All charges that the mark proves count as spent.
 
     All open conversations end. A ledger that was moved here, or whose mark is damaged, has nothing to prove what it
     spent: --adopt then says that this is its newest copy. Spending is never lowered.
@@ -331,7 +340,9 @@ def reconcile(path: Path | Address, adopt: bool, yes: bool) -> None:
 @click.option("--everything", is_flag=True, help="Also memos, request ids, who asked, and the queries.")
 @click.option("--out", type=FILE, help="Write here, into a new file; without it the lines are printed.")
 def export(path: Path | Address, everything: bool, out: Path | None) -> None:
-    """Every entry as a line of JSON: prices and released answers, never rows.
+    """Print every entry as a line of JSON.
+
+    The lines hold prices and released answers, never rows.
 
     Without --everything, what was asked is left out: memos, questions, and the columns and values inside mechanisms.
 

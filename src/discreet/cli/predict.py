@@ -23,12 +23,12 @@ STDOUT = Path("-")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @JSON
 def predict(model: Path, rows: Path, out: Path, force: bool, as_json: bool) -> None:
-    """Predict with a saved MODEL for the ROWS of a CSV or Parquet file.
+    """Predict with a saved MODEL for the rows of a file.
 
-    MODEL is a file that `fit --save`, `learn --save` or `model.save` wrote. ROWS has the model's features as columns,
-    and others if you like. One line is written for each row, in their order: the prediction, and the probability of
-    each class where the model has them. Nothing is charged: a released model is public, and the rows are yours. For
-    example:
+    MODEL is a file that `fit --save`, `learn --save` or `model.save` wrote. ROWS is a CSV or Parquet file with the
+    features as columns, and others if you like. One line is written for each row, in their order: the prediction, and
+    the probability of each class where the model has them. Nothing is charged: a released model is public, and the rows
+    are yours. For example:
 
     \b
         discreet predict age.json rows.csv --out predictions.csv

@@ -28,11 +28,12 @@ from discreet.ledger import Address
 @click.option("--everything", is_flag=True, help="Also memos and what was asked, which the page leaves out otherwise.")
 @JSON
 def report(path: Path | Address, out: Path, force: bool, everything: bool, as_json: bool) -> None:
-    """Write a page about a ledger: what is promised to whom, what is spent, what is left.
+    """Write a page that explains a ledger.
 
-    The page is one file that needs neither network nor scripts, with plots and all their numbers, to be shown to the
-    people in the table, to a board, to anyone who asks. It contains what a ledger's export contains: no rows, and
-    neither memos nor questions unless --everything. Nothing is spent. For example:
+    It says what is promised to whom, what is spent and what is left. The page is one file that needs neither network
+    nor scripts, with plots and all their numbers, to be shown to the people in the table, to a board, to anyone who
+    asks. It contains what a ledger's export contains: no rows, and neither memos nor questions unless --everything.
+    Nothing is spent. For example:
 
     \b
         discreet report people.toml --out people.html

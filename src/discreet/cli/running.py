@@ -32,11 +32,11 @@ def running(
     yes: bool,
     **options: Any,
 ) -> None:
-    """The running total of a QUESTION over the epochs of SCHEMA, with ± for each.
+    """Show the running total of a QUESTION, epoch by epoch.
 
-    The QUESTION is one COUNT or SUM in SQL. The first time, --epochs and --price pay for the totals of all epochs,
-    later ones too; everybody pays, whenever they arrive. From then on the same question is free: every epoch that was
-    added since gets its total.
+    The QUESTION is one COUNT or SUM in SQL. Each total has its ±. The first time, --epochs and --price pay for the
+    totals of all epochs, later ones too; everybody pays, whenever they arrive. From then on the same question is free:
+    every epoch that was added since gets its total.
 
     \b
         discreet running visits.toml "SELECT COUNT(*) FROM visits" --epochs 36 --price 20%

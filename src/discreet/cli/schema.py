@@ -22,11 +22,12 @@ from discreet.schema import draft, draft_relation, read_schema
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Write here; without it the draft is printed.")
 def schema(data: Path | str, more: tuple[Path, ...], relation: tuple[str, ...], out: Path | None) -> None:
-    """Draft a schema for DATA, a .csv or .parquet file or a database; the owner fills it in.
+    """Draft a schema for a data file or a database.
 
-    Reads the names of the columns (of a Parquet file also their types), never a value and never a statistic. Several
-    files are several tables about the same people, with one ledger. A file that ends in .toml is a schema: it is
-    checked as far as it is filled in, and what it protects is said in words. For example:
+    DATA is a .csv or .parquet file, or the address of a database; the owner fills the draft in. Reads the names of the
+    columns (of a Parquet file also their types), never a value and never a statistic. Several files are several tables
+    about the same people, with one ledger. A file that ends in .toml is a schema: it is checked as far as it is filled
+    in, and the command says in words what it protects. For example:
 
     \b
         discreet schema people.parquet --out draft.toml

@@ -38,7 +38,9 @@ _NEEDED = ("fastapi", "uvicorn", "jinja2", "python_multipart")
 @click.option("--max-rate", type=click.IntRange(1), help="Requests per key and minute.  [default: 600]")
 @keys_option
 def serve(places: tuple[Path, ...], demo: Path | None, keys_path: Path | None, **options: Any) -> None:
-    """Serve tables to analysts, who get answers over HTTP, a page and a Python client, and never rows.
+    """Serve tables to analysts, who never see rows.
+
+    They ask by plain HTTP, on a page, or with a Python client.
 
     FOLDER_OR_SCHEMA names schemas, each with its rows and its ledger (a file, or an address in PostgreSQL); a folder
     stands for every .toml file in it. `discreet analyst add` makes keys. Nothing else is needed: the ledgers are the

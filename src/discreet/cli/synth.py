@@ -43,7 +43,7 @@ _BETWEEN = "everything between columns that are not known together"
 def synth(
     schema: Path, rows: int, out: Path, measure: tuple[str, ...], share: str | None, force: bool, **place: Any
 ) -> None:
-    """Write ROWS synthetic rows that resemble the people of SCHEMA in everything released about them.
+    """Write synthetic rows that resemble the people of SCHEMA.
 
     The rows are drawn from the most even table that agrees with everything measured through this ledger: they are
     free, and reveal nothing that was not released. Columns that were measured together go together in these rows;

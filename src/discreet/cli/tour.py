@@ -24,7 +24,7 @@ from discreet.cli.shipped import load
     "--files", type=click.Path(file_okay=False, path_type=Path), help="Only write the tables and their schemas here."
 )
 def tour(folder: Path, long: bool, no_report: bool, files: Path | None) -> None:
-    """Everything once, on a bundled table of real people, in under a minute and without a network.
+    """Everything once, on a bundled table of real people.
 
     Opens a ledger, prints the plan before it spends, fits two regressions, learns a rule and a box, asks hundreds
     of questions in SQL and writes synthetic rows, all under one budget. Each answer is shown beside what was

@@ -216,6 +216,10 @@ def _header(path: Path) -> tuple[str, ...]:
         names = tuple(next(csv.reader((line.decode("utf-8-sig") for line in lines), strict=True), ()))
     if not names:
         raise SchemaError(f"{path.name!r} has no header line")
+    if len(names) == 1 and (sign := next((each for each in ";\t|" if each in names[0]), "")):
+        raise SchemaError(f"the columns of {path.name!r} seem to be separated by {sign!r}: separate them by commas")
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise SchemaError(f"{path.name!r} names the column {twice[0]!r} twice: give every column a name of its own")
     return names
 
 

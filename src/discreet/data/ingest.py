@@ -157,14 +157,14 @@ def identity_of(
     given = Neighbours.of(neighbours)
     if unit is None:
         if rows_per_unit is not None or given.rows != 1:
-            raise ParameterError("several rows a person need unit=..., the column that names the person")
+            raise ParameterError("several rows per person need unit=..., the column that names the person")
         return Identity(name, given, None)
     exact.text(unit=unit)
     if rows_per_unit is None and isinstance(neighbours, str):
         raise ParameterError(f"unit={unit!r} needs rows_per_unit=..., the number of rows that are kept of a person")
     rows = given.rows if rows_per_unit is None else exact.whole(rows_per_unit=rows_per_unit)
     if given.rows not in (1, rows):
-        raise ParameterError(f"rows_per_unit={rows} contradicts neighbours with {given.rows} rows a person")
+        raise ParameterError(f"rows_per_unit={rows} contradicts neighbours with {given.rows} rows per person")
     return Identity(name, Neighbours(given.kind, rows), unit)
 
 

@@ -62,7 +62,7 @@ class PushDown:
         if not set(names) <= set(self.coded.sources):
             return None
         if len(tallies) > 1:
-            found = self._distinct(names)
+            found = None if query.weighted is None else self._distinct(names)
             return None if found is None else query.weighted(*found)
         try:
             sql = self.coded.tally(tallies[0])

@@ -251,7 +251,7 @@ class SqlTable(PrivateRows):
         statements = [(tally, self._coded.tally(tally)) for tally in tallies]
         names = tuple(dict.fromkeys(name for tally, _ in statements for name in tally.columns()))
         with self.snapshot():
-            if len(statements) > 1 and self._few(names):
+            if len(statements) > 1 and query.weighted is not None and self._few(names):
                 found = distinct_rows(self._reader(), self._coded, names)
                 if found is not None:
                     return query.weighted(*found)

@@ -33,6 +33,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -340,10 +341,14 @@ class Descent:
         return pass_over(self.risk, facts.domain, public_size(facts))
 
 
+_WORDS = {Average: "averaged", Last: "last-iterate", Accelerated: "accelerated", StronglyConvex: "strongly convex"}
+
+
 def promise(mechanism: Descent, facts: Facts, beta: float | None = None) -> Promise:
     """The excess risk that the schedule's theorem promises, in expectation or with probability 1 - beta."""
     known, risk = mechanism.risk.constants(facts), mechanism.risk
-    theorem = f"{type(mechanism.schedule).__name__} of {mechanism.steps} steps, {type(mechanism.noise).__name__}"
+    noise = re.sub("(?<=[a-z])(?=[A-Z])", " ", type(mechanism.noise).__name__).replace("Noise", "noise")
+    theorem = f"{_WORDS[type(mechanism.schedule)]} descent of {mechanism.steps} steps, {noise}"
     if not risk.loss.convex:
         return Promise(None, theorem, "the owner of this gradient does not state that it is convex")
     one, excess = mechanism.noise.variance() / public_size(facts) ** 2, math.inf

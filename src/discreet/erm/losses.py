@@ -130,7 +130,7 @@ class Loss:
         return self
 
     def widened(self, times: Fraction) -> Loss:
-        """The loss with a threshold that is this many times as large, if it has one."""
+        """The loss with slopes that may be this many times as steep, if they are cut."""
         return self
 
     def as_pinball(self) -> tuple[Fraction, int] | None:
@@ -387,6 +387,9 @@ class Logistic(MarginLoss):
     @property
     def slope_bound(self) -> Fraction:
         return self.cap
+
+    def widened(self, times: Fraction) -> Loss:
+        return Logistic(min(Fraction(1), self.cap * times))
 
     def probability(self, margin: Floats) -> Floats:
         """The probability of the positive class at which this margin minimises the expected loss.

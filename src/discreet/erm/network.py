@@ -75,8 +75,8 @@ class NeuralDescent:
     seed      of the first weights, which are public: they are the same for every table
 
     Theorem.   The sums of the cut gradients of neighbours differ by |d|_2 <= clip (add-remove) or 2 clip (replace-one),
-               whatever the weights; k rows a person: k times. If the noise on one such sum has guarantee g, the release
-               has guarantee steps * g: adaptive composition, then post-processing.
+               whatever the weights; k rows per person: k times. If the noise on one such sum has guarantee g, the
+               release has guarantee steps * g: adaptive composition, then post-processing.
     Accuracy.  Nothing is promised: the risk of a network is not convex.
     Edges.     Weights stay within 32 in absolute value, for rows scaled to a bound between 8 and 16. At most 16 hidden
                layers of at most 2^14 units, 2^26 weights in all. Rows are cut to a grid of about clip / 2^17.

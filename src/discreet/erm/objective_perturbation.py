@@ -158,11 +158,15 @@ def _excess(mechanism: ObjectivePerturbation, known: _PublicNumbers) -> float:
 def signal(risk: Risk, facts: Facts, funds: Funds) -> float:
     """How many times the noise the longest sum of gradients is: n slopes of n people over the length of the noise.
 
-    It is what decides which solver learns best, and how long coefficients may be; 0 if nothing fits, or n is not known.
+    It is what decides which solver learns best, how long coefficients may be and how far slopes are cut; 0 if nothing
+    fits, n is not known, or objective perturbation does not take the problem.
     """
     if facts.size is None:
         return 0.0
-    known = _PublicNumbers(risk, Fraction(2**20), facts)
+    try:
+        known = _PublicNumbers(risk, Fraction(2**20), facts)
+    except ParameterError:
+        return 0.0
     laws = (GaussianNoise, ProductLaplaceNoise)
     scales = [(law, known.rough_scale(_is_pure(law, facts), funds)) for law in laws]
     noises = [math.sqrt(known.dimension * law(scale).variance()) for law, scale in scales if scale is not None]

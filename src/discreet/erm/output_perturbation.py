@@ -52,7 +52,7 @@ class OutputPerturbation:
     tolerance  every solution is within this distance of the exact minimiser
     step       the grid: noise is integers of this worth
 
-    Theorem.   n the public size, G the length of one row's gradient, lambda all the ridge, k rows a person. Between
+    Theorem.   n the public size, G the length of one row's gradient, lambda all the ridge, k rows per person. Between
                neighbours the exact minimisers differ by at most D = 2 k G / (lambda n) (replace-one) or k G / (lambda
                n) (add-remove), the integers by |d|_2 <= (D + 2 tolerance) / step + sqrt(dimension); the noise has the
                guarantee of this sensitivity, |d|_1 <= sqrt(dimension) |d|_2. All in exact arithmetic, rounded up.

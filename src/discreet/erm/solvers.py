@@ -26,6 +26,7 @@ from discreet.core import Funds
 from discreet.data import Facts
 from discreet.erm import descent, noisy_moments, objective_perturbation, output_perturbation
 from discreet.erm.exponential import bounds
+from discreet.erm.losses import Loss
 from discreet.erm.objective_perturbation import signal
 from discreet.erm.risk import Risk
 from discreet.mechanisms import CoordinateLaplaceNoise, GaussianNoise, Noise, ProductLaplaceNoise
@@ -37,14 +38,12 @@ _NOISES: dict[str, type[Noise]] = {
     "coordinate-laplace": CoordinateLaplaceNoise,
 }
 SOLVERS = ("descent", *descent.SCHEDULES, *_NOISES, "exponential", "moments", "objective", "output")
-STRONG = 300
+STRONG = 100
 """The signal from which objective perturbation is taken under Gaussian noise: below it early stopping learns better."""
-SQUARED = 500
-"""The signal from which a Huber loss is a line only beyond the bound of the target."""
-PATIENCE = 20
-"""Seconds that a descent may wait for its passes to begin: where they cost more, a method of few passes is taken."""
-DESCENT = 100
-"""Passes of a short descent."""
+PLAIN = 3000
+"""The signal from which slopes are not cut: the logistic loss is plain, a Huber loss a line only beyond the bound."""
+PATIENCE = 0.2
+"""Seconds that each pass of a descent may wait to begin: where they cost more, a method of few passes is taken."""
 ALIAS = "average"
 """ "gaussian" by another name: a plan lists one of the two."""
 
@@ -98,7 +97,7 @@ def preferred(risk: Risk, facts: Facts, funds: Funds, pass_seconds: float = 0.0)
         return "descent"
     if loss.moments:
         return "moments"
-    if loss.form == "difference" or not funds.caps.renyi or DESCENT * pass_seconds > PATIENCE:
+    if loss.form == "difference" or not funds.caps.renyi or pass_seconds > PATIENCE:
         return "objective"
     return "objective" if signal(risk, facts, funds) >= STRONG else "descent"
 
@@ -114,16 +113,19 @@ def default_radius(risk: Risk, facts: Facts, funds: Funds, pass_seconds: float =
     taken = preferred(risk, facts, funds, pass_seconds)
     if taken != "objective":
         return Fraction(3 if number else 40)
-    least, most, share = (1, 10, 150) if number else (5, 80, 4)
+    least, most, share = (1, 10, 75) if number else (5, 80, 6)
     found = signal(risk, facts, funds)
     return Fraction(round(4 * min(most, max(least, found / share))), 4)
 
 
-def default_threshold(risk: Risk, facts: Facts, funds: Funds) -> Fraction:
-    """From where a Huber loss is a line, in bounds of the target: a lower one needs less noise and is further from the
-    squared loss, in which targets that are not symmetric are judged otherwise."""
-    strong = not risk.shrinkage() and signal(risk, facts, funds) >= SQUARED
-    return Fraction(1) if strong else Fraction(1, 2)
+def default_loss(risk: Risk, facts: Facts, funds: Funds) -> Loss:
+    """The loss of the risk, whose slopes are cut most, with slopes that are cut less the stronger the signal is.
+
+    Shorter slopes need less noise, and make the loss another one, by which rare labels and far targets count less.
+    """
+    most = 4 if risk.loss.form == "difference" else 2
+    times = 1.0 if risk.shrinkage() else min(most, max(1.0, most * signal(risk, facts, funds) / PLAIN))
+    return risk.loss.widened(Fraction(round(16 * times), 16))
 
 
 def maker(

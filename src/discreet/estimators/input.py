@@ -278,6 +278,8 @@ def _features(estimator: Any, rows: Any, *, reset: bool) -> npt.NDArray[Any]:
                 f"X must hold numbers, and column {str(name)!r} does not; a Table with a declared Category encodes "
                 "levels"
             )
+    if isinstance(nw.from_native(rows, pass_through=True), nw.LazyFrame):
+        raise ParameterError("X is a lazy frame, whose rows are not read yet: collect it first")
     features = converted(rows, "X", "numeric")
     if features.ndim != 2:
         raise ParameterError(

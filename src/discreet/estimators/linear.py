@@ -21,13 +21,16 @@ from discreet.data import Dataset, Floats, Number
 from discreet.erm.feasible_sets import Ball
 from discreet.erm.losses import CentredHuber, CentredSquared, Huber, Logistic, Loss, Softmax, Squared
 from discreet.erm.risk import Lasso, Ridge, Risk
-from discreet.erm.solvers import default_radius, default_threshold, methods
+from discreet.erm.solvers import default_loss, default_radius, methods
 from discreet.estimators import input as reading
 from discreet.estimators import model_file
 from discreet.estimators.base import PrivateEstimator, Task, Terms, refuse, require_parameters, terms_of
 from discreet.estimators.input import Rows
 from discreet.estimators.selection import charged_accuracy
 from discreet.method import choose
+
+AUTO = "auto"
+"""By public numbers: the value of `huber` and `cap` unless they are given."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -42,8 +45,10 @@ class LinearModel(PrivateEstimator):
     method: str = "auto"
     max_iter: int | None = None
 
-    def _solve(self, terms: Terms, rows: Rows, loss: Loss, unit: Fraction) -> Floats:
-        """Choose a mechanism by public numbers, charge it and run it. unit: what the radius is a multiple of.
+    def _solve(self, terms: Terms, rows: Rows, loss: Loss, unit: Fraction) -> tuple[Floats, Any]:
+        """Choose a mechanism by public numbers, charge it and run it: the solution, and the loss that was taken.
+
+        unit: what the radius is a multiple of.
 
         The penalty is that of the mean over the rows that are here; sums are divided by the size of the whole table.
         """
@@ -59,10 +64,12 @@ class LinearModel(PrivateEstimator):
         listed = methods(risk, facts, fit.funds, steps=steps, share=share, pass_seconds=seconds)
         got = fit.learn(self, choose(listed, self.method, facts.size))
         self.n_iter_, self.encoding_ = getattr(got.mechanism, "steps", 1), rows.encoding
-        return np.asarray(got.value, dtype=np.float64)
+        return np.asarray(got.value, dtype=np.float64), risk.loss
 
     def _settled(self, risk: Risk, data: Dataset, funds: Funds) -> Risk:
         """The problem with what is chosen for the model by public numbers; its ball is the unit of the radius."""
+        if AUTO in (getattr(self, "huber", None), getattr(self, "cap", None)):
+            risk = replace(risk, loss=default_loss(risk, data.facts, funds))
         if self.radius is not None:
             return replace(risk, feasible=Ball(exact.moderate(radius=self.radius)))
         unit = risk.feasible.ball or Fraction(1)
@@ -82,12 +89,13 @@ class LinearModel(PrivateEstimator):
 
     def _learned_state(self) -> model_file.State:
         several = np.ndim(self.intercept_) > 0
+        cap = getattr(self.loss_, "cap", 1) if several else None  # of several classes: softmax, which has none
         return {
             "coefficients": self.coef_.tolist(),
             "intercept": self.intercept_.tolist() if several else float(self.intercept_),
             "steps": self.n_iter_,
             "encoding": None if self.encoding_ is None else self.encoding_.record(),
-            **({"classes": model_file.labels(self.classes_), "cap": str(self.loss_.cap)} if several else {}),
+            **({"classes": model_file.labels(self.classes_), "cap": str(cap)} if several else {}),
         }
 
     def _restore_learned(self, state: object) -> None:
@@ -123,7 +131,8 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
     fit_intercept   whether there is one
     ridge, lasso    strength of the penalty (strength / 2) |w|^2 or strength |w|_1; at most one of them
     huber           the loss is the squared miss up to this size and a line beyond, which bounds every gradient; "auto"
-                    is half the bound of the target, or all of it if noise hardly matters. None: the squared loss
+                    is a quarter of the bound of the target, up to all of it the less noise matters. None: the squared
+                    loss
     method          "auto": what learns best by public numbers (`discreet.erm.solvers.preferred`); or a name of
                     `discreet.erm.solvers.SOLVERS`
     max_iter        the number of steps of a descent; by a public rule unless it is given
@@ -151,7 +160,7 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
     NEEDS: ClassVar[tuple[str, ...]] = ("row_norm", "target_bound")
 
     target_bound: Any = None
-    huber: Any = "auto"
+    huber: Any = AUTO
 
     def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> LinearRegression:  # noqa: N803
         """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
@@ -178,7 +187,7 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
             offset, bound = _target_range(self.target_bound, centred=intercept)
             target = Number(-bound, bound, step=2 * bound / reading.GRID)
             rows, loss = reading.numbered_rows(self, terms, X, y, target, offset), self._loss(bound, Fraction(0))
-        w = self._solve(terms, rows, loss, bound / rows.norm)
+        w, _ = self._solve(terms, rows, loss, bound / rows.norm)
         self._keep(w[: rows.width], float(w[rows.width :].sum()) * float(rows.norm / 2) + float(offset), rows)
         return self
 
@@ -186,16 +195,8 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
         """offset: what is subtracted from the targets of a table; those of arrays have lost it already."""
         if self.huber is None:
             return CentredSquared(offset) if offset else Squared()
-        if isinstance(self.huber, str) and self.huber == "auto":
-            threshold = bound / 2
-        else:
-            threshold = min(exact.positive(huber=self.huber), 5 * bound)
+        threshold = bound / 4 if self.huber == AUTO else min(exact.positive(huber=self.huber), 5 * bound)
         return CentredHuber(threshold, offset) if offset else Huber(threshold)
-
-    def _settled(self, risk: Risk, data: Dataset, funds: Funds) -> Risk:
-        if isinstance(self.huber, str):
-            risk = replace(risk, loss=risk.loss.widened(2 * default_threshold(risk, data.facts, funds)))
-        return LinearModel._settled(self, risk, data, funds)
 
     def predict(self, X: Any) -> Floats:  # noqa: N803
         """The predicted targets of rows: any rows, this is no release about them."""
@@ -236,7 +237,7 @@ class LogisticRegression(PrivateClassifier, LinearModel):
     classes         the labels that may occur, the last is the positive one; "public" states that the labels in y are no
                     secret. Required: which labels occur is private otherwise
     cap             two classes: slopes of the loss are cut to this (`discreet.erm.losses.Logistic`); 1 is the plain
-                    logistic loss, 1/2 needs half the noise
+                    logistic loss, 1/2 needs half the noise; "auto" is 1/2, up to 1 the less noise matters
     radius          as for LinearRegression
     score_epsilon   with a ledger: what a call of `score` may cost; it is a count of right predictions plus noise then
 
@@ -253,7 +254,7 @@ class LogisticRegression(PrivateClassifier, LinearModel):
     NEEDS: ClassVar[tuple[str, ...]] = ("row_norm", "classes")
 
     classes: Any = None
-    cap: Any = 0.5
+    cap: Any = AUTO
     class_weight: Any = None
     warm_start: bool = False
 
@@ -262,10 +263,10 @@ class LogisticRegression(PrivateClassifier, LinearModel):
         refuse({**refused, "class_weight": self.class_weight, "warm_start": self.warm_start})
         require_parameters(self, table=reading.is_table(X))
         terms = terms_of(self)
-        self.loss_ = binary = Logistic(exact.positive(cap=self.cap))
+        binary = Logistic(Fraction(1, 2) if self.cap == AUTO else exact.positive(cap=self.cap))
         rows = reading.class_rows(self, terms, X, y, features, intercept=reading.flag(self, "fit_intercept"))
         several = len(self.classes_)
-        w = self._solve(terms, rows, binary if several == 2 else Softmax(several), 1 / rows.norm)
+        w, self.loss_ = self._solve(terms, rows, binary if several == 2 else Softmax(several), 1 / rows.norm)
         table = w.reshape(1 if several == 2 else several, -1)
         self._keep(table[:, : rows.width], table[:, rows.width :].sum(axis=1) * float(rows.norm / 2), rows)
         return self

@@ -141,6 +141,8 @@ def write(path: str | os.PathLike[str], members: dict[str, Any], *, force: bool)
             file.write(pretty(members) + "\n")
     except FileExistsError:
         raise ParameterError(f"{Path(path).name} exists already: choose another name, or force=True") from None
+    except OSError as error:
+        raise ParameterError(f"{os.fspath(path)!r} cannot be written: {error.strerror}") from None
 
 
 # Parts of a state.

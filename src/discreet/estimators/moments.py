@@ -198,6 +198,12 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Moments):  # type:
         check_is_fitted(self, "components_")
         return np.asarray((self._inside(reading.predicted_floats(self, X)) - self.mean_) @ self.components_.T)
 
+    def inverse_transform(self, X: Any) -> Floats:
+        """The rows, in their own units, whose coordinates along the components these are."""
+        check_is_fitted(self, "components_")
+        scaled = np.asarray(X, dtype=np.float64) @ self.components_ + self.mean_
+        return np.asarray(self.low_ + (scaled + 1) / 2 * (self.high_ - self.low_))
+
 
 def _public_size(data: Dataset) -> float:
     """How many rows were added up, under replace-one: all of the table, or the part of it that is here."""

@@ -48,7 +48,7 @@ class MLPClassifier(PrivateClassifier):
         """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
         refuse({**refused, "early_stopping": self.early_stopping, "warm_start": self.warm_start})
         require_parameters(self, table=is_table(X))
-        terms, hidden, seed = terms_of(self), _widths(self.hidden_layer_sizes), exact.whole(0, seed=self.seed)
+        terms, hidden, seed = terms_of(self), widths(self.hidden_layer_sizes), exact.whole(0, seed=self.seed)
         rows = class_rows(self, terms, X, y, features, intercept=True)
         fit, facts = Task.of(terms, rows.data, about=rows.about), rows.data.facts
         mechanism = network.propose(rows.features, rows.target, hidden, facts=facts, funds=fit.funds, seed=seed)
@@ -113,7 +113,8 @@ class MLPClassifier(PrivateClassifier):
         return network.predict_scores(self.weights_, whole, self.shapes_)
 
 
-def _widths(sizes: Any) -> tuple[int, ...]:
+def widths(sizes: Any) -> tuple[int, ...]:
+    """The widths of the hidden layers, as they were given."""
     if isinstance(sizes, (str, bytes)):
         raise ParameterError(f"hidden_layer_sizes must be a tuple of widths, found {sizes!r}")
     try:

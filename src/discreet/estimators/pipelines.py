@@ -20,6 +20,9 @@ from discreet.core import ParameterError
 _COUNTS_COLUMNS_ONLY = {"PolynomialFeatures", "SplineTransformer"}
 """Transformers of scikit-learn that may be fitted: these learn how many columns there are. Splines only if their knots
 are given, which `_leaks` checks."""
+_ENCODERS = {"OneHotEncoder", "OrdinalEncoder"}
+"""These learn the levels unless they are given, with `min_frequency` or `max_categories` which are rare, and with
+handle_unknown="error" whether there are others."""
 
 
 def refuse_leaking_steps(estimator: Any) -> None:
@@ -32,7 +35,8 @@ def refuse_leaking_steps(estimator: Any) -> None:
                 raise ParameterError(
                     f"step {name!r} of the pipeline, {type(step).__name__}, is fitted to the rows: an unpaid release "
                     "that every model after it contains. Use dp.DeclaredScaler (declared bounds, free), "
-                    "dp.StandardScaler or dp.PCA (private, for a price), or a step that learns nothing",
+                    "dp.StandardScaler or dp.PCA (private, for a price), OneHotEncoder(categories=[...], "
+                    'handle_unknown="ignore"), or a step that learns nothing',
                     argument="steps",
                 )
 
@@ -58,4 +62,7 @@ def _leaks(step: Any) -> bool:
         return any(map(_leaks, [*(part[1] for part in inner), getattr(step, "remainder", None)]))
     if type(step).__name__ in _COUNTS_COLUMNS_ONLY:
         return isinstance(getattr(step, "knots", None), str)
+    if type(step).__name__ in _ENCODERS:
+        rare = step.min_frequency is not None or step.max_categories is not None
+        return rare or isinstance(step.categories, str) or step.handle_unknown == "error"
     return bool(get_tags(step).requires_fit)

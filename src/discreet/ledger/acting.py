@@ -19,7 +19,7 @@ from discreet.ledger.process import who
 
 
 def _go_on() -> None:
-    """Nothing stops a charge."""
+    """Nothing stops a charge, or waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,15 @@ class Acting:
     who            the name in the entry of a charge
     by             what else stands there, for programs; None: nothing
     before_charge  called when a charge was admitted and before it is written: an error stops it, and nothing is spent
+    after_rows     called when rows were read, before anything is written or told: what follows is public, and so may be
+                   when it happens
     charges        the entries of the charges that were written, in order
     """
 
     who: str
     by: Json = None
     before_charge: Callable[[], None] = _go_on
+    after_rows: Callable[[], None] = _go_on
     charges: list[int] = field(default_factory=list)
 
 

@@ -117,7 +117,7 @@ class StableGaussian:
         self.keys.sensitivity(facts)
         neighbours, rows = facts.neighbours, facts.neighbours.rows
         if self.bound < rows:
-            raise ParameterError(f"bound must be at least the {rows} rows a person may hold, found {self.bound}")
+            raise ParameterError(f"bound must be at least the {rows} rows that a person may hold, found {self.bound}")
         rho = rows * rows * (2 if neighbours.replace_one else 1) / (2 * self.scale**2)
         noisy = Guarantee.of_zcdp(rho, neighbours=neighbours)
         return replace(noisy, failure=lone_gaussian_mass(self.scale, self.bound, rows))
@@ -208,7 +208,7 @@ def price(scale: Fraction, bound: int, neighbours: Neighbours) -> Guarantee:
     """What showing the bins that pass costs, with their noisy counts: the theorem of StableHistogram."""
     rows = neighbours.rows
     if bound < rows:
-        raise ParameterError(f"bound must be at least the {rows} rows a person may hold, found {bound}")
+        raise ParameterError(f"bound must be at least the {rows} rows that a person may hold, found {bound}")
     epsilon, mass = rows / checked_scale(scale), lone_mass(scale, bound, rows)
     block = Guarantee.of_approximate(epsilon, delta=mass, neighbours=neighbours)
     return block * 2 if neighbours.replace_one else block

@@ -175,7 +175,7 @@ class AboveThreshold(_Conversation):
     Accuracy.  "no" implies value < threshold + z, whatever the questions' noises were: with probability 1 - beta every
                "no" of the conversation has value < threshold + z_bound(beta). "yes" implies value >= threshold - nu.
                This window is half of the Laplace version's.
-    Edges.     A question with a center has no monotone form. Several rows a person scale the queries' sensitivity.
+    Edges.     A question with a center has no monotone form. Several rows per person scale the queries' sensitivity.
     Reference. Lecture 13; proof: docs/proofs/above_threshold.md.
     """
 

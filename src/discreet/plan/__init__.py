@@ -214,7 +214,8 @@ def plan(
     about = KINDS[kind]
     if set(numbers) - set(about.numbers):
         takes = ", ".join(f"{name}=" for name in about.numbers) or "no other number"
-        raise ParameterError(f"a plan for {kind!r} takes {takes}; found {', '.join(sorted(numbers))}")
+        unknown = ", ".join(sorted(set(numbers) - set(about.numbers)))
+        raise ParameterError(f"a plan for {kind!r} takes {takes} beside budget=, size= and alpha=; found {unknown}")
     left, relation, size = _whose(budget, ledger, share, allowance, neighbours, size)
     model = Model(
         domain,

@@ -139,14 +139,14 @@ def _risk(problem: Problem, size: int | None = None) -> Risk:
     facts = Facts(domain, problem.neighbours, problem.size if size is None else size)
     if problem.kind == "linear":
         offset, bound = (column.low + column.high) / 2, (column.high - column.low) / 2
-        threshold = bound / 2 if model.huber is None else min(model.huber, 5 * bound)
+        threshold = bound / 4 if model.huber is None else min(model.huber, 5 * bound)
         loss: Loss = CentredHuber(threshold, offset) if offset else Huber(threshold)
         risk = Risk(loss, features, target, Ball(bound / norm))
-        if model.huber is None:
-            risk = replace(risk, loss=loss.widened(2 * solvers.default_threshold(risk, facts, problem.funds)))
     else:
         loss = Logistic(Fraction(1, 2)) if column.size == 2 else Softmax(column.size)
         risk = Risk(loss, features, target, Ball(1 / norm))
+    if problem.kind == "logistic" or model.huber is None:
+        risk = replace(risk, loss=solvers.default_loss(risk, facts, problem.funds))
     if model.radius is not None:
         return replace(risk, feasible=Ball(model.radius))
     unit = risk.feasible.ball or Fraction(1)

@@ -29,7 +29,7 @@ def ledger_report(book: Ledger, protects: str, *, everything: bool) -> tuple[str
 def _parts(book: Ledger, protects: str, last: dict[str, Any], everything: bool) -> list[Part]:
     agrees, promised = not book.rolled_back(), book.budget
     timed = last if last["time"] else (book.latest("charge", most=1) or [book.entry(1)])[0]
-    without = "what is written about you is yours" if book.identity.neighbours.replace_one else "you take part"
+    without = "replaced by another person's" if book.identity.neighbours.replace_one else "left out"
     warnings = {
         "NOT PRIVATE: this is a testing ledger. Nothing that was released through it is protected.": book.testing,
         "A rehearsal: the rows are made up, and so is everything here.": book.identity.rehearsal,
@@ -39,8 +39,8 @@ def _parts(book: Ledger, protects: str, last: dict[str, Any], everything: bool) 
     return [
         *(warning for warning, holds in warnings.items() if holds),
         Heading("What is promised, and to whom"),
-        f"To every person in the table: the chance of any outcome is about the same whether or not {without}, for "
-        "everything that is released here, however cleverly it is asked for.",
+        "To every person in the table: the chance of any outcome would be about the same if your rows were "
+        f"{without}. That holds for everything that is released here, in whatever way it is asked for.",
         protects,
         odds([promised.epsilon], promised.delta),
         Heading("What is spent"),

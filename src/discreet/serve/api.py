@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Path, Query, Request
+from fastapi import APIRouter, Depends, Header, Path, Query, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
@@ -25,6 +26,7 @@ router = APIRouter(prefix="/v1")
 TableName = Annotated[str, Path(max_length=64)]
 RequestId = Annotated[str | None, Header(alias="Idempotency-Key", max_length=200)]
 Prefer = Annotated[str | None, Header(max_length=200)]
+Amount = Annotated[str | None, Field(max_length=100)]  # a number, exact: of so few digits everybody can compute
 _WAIT, _LONGEST = 10.0, 60.0
 _PIECE = 2**16
 
@@ -37,21 +39,21 @@ class Asked(BaseModel):
 
 class Question(Asked):
     sql: str = Field(description="One question in SQL.", examples=["SELECT COUNT(*) FROM people WHERE age >= 50"])
-    max_price: str | None = Field(None, description="Refuse what could cost more than this part of the budget.")
+    max_price: Amount = Field(None, description="Refuse what could cost more than this part of the budget.")
 
 
 class Workload(Asked):
     questions: list[str] = Field(description="Questions that are answered together, by one release.")
-    share: str | None = Field(None, description="Of what is left, as 1/10.")
+    share: Amount = Field(None, description="Of what is left, as 1/10.")
 
 
 class Costing(Asked):
     """What a release may cost: an epsilon (and a delta), or a share of what is left."""
 
     table: str | None = Field(None, description="Of a schema with several tables: this one.")
-    epsilon: str | None = None
-    delta: str | None = None
-    share: str | None = Field(None, description="Of what is left, as 1/4.")
+    epsilon: Amount = None
+    delta: Amount = None
+    share: Amount = Field(None, description="Of what is left, as 1/4.")
     again: bool = Field(False, description="Pay for a new release, even if the same was released before.")
 
 
@@ -60,10 +62,10 @@ class Fit(Costing):
     target: str
     features: list[str] | None = None
     method: str | None = None
-    q: str | None = None
+    q: Amount = None
     hidden: int | None = Field(None, ge=1, le=4096)
-    radius: str | None = None
-    huber: str | None = None
+    radius: Amount = None
+    huber: Amount = None
     estimator: str | None = Field(None, description="Instead of kind: an estimator by its name, with parameters.")
     parameters: dict[str, Any] | None = None
 
@@ -75,20 +77,20 @@ class Learn(Costing):
     positive: str | None = None
     k: int | None = Field(None, ge=1, le=16)
     method: str | None = None
-    alpha: str | None = None
-    certify: str | None = Field(None, description="Also pay this epsilon for a bound on the rule's mistakes.")
+    alpha: Amount = None
+    certify: Amount = Field(None, description="Also pay this epsilon for a bound on the rule's mistakes.")
 
 
 class Suggest(Costing):
     column: str
-    coverage: str | None = None
+    coverage: Amount = None
 
 
 class Synthetic(Asked):
     table: str | None = None
     rows: int = Field(ge=1)
     format: str = "csv"
-    share: str | None = Field(None, description="Measure tables for this share of what is left first.")
+    share: Amount = Field(None, description="Measure tables for this share of what is left first.")
     measure: list[list[str]] = Field([], description="With share: these sets of columns.")
     seed: int | None = Field(None, ge=0, lt=2**63)
 
@@ -96,21 +98,21 @@ class Synthetic(Asked):
 class Planning(Asked):
     kind: str
     table: str | None = None
-    epsilon: str | None = None
-    delta: str | None = None
-    share: str | None = None
-    alpha: str | None = None
-    beta: str | None = None
+    epsilon: Amount = None
+    delta: Amount = None
+    share: Amount = None
+    alpha: Amount = None
+    beta: Amount = None
     target: str | None = None
     features: list[str] | None = None
-    radius: str | None = None
-    huber: str | None = None
+    radius: Amount = None
+    huber: Amount = None
     numbers: dict[str, int] = {}
 
 
 class NewKey(Asked):
     name: str
-    share: str | None = None
+    share: Amount = None
     may: list[str] = list(MAY)
     tables: list[str] | None = None
     expires: float | None = Field(None, description="Seconds since 1970.")
@@ -126,8 +128,9 @@ def told(request: Request, reply: Any, status: int = 200) -> Response:
     return Response(text, status, media_type="application/json")
 
 
-async def finished(request: Request, job: Job, prefer: str | None) -> Response:
+async def finished(request: Request, prefer: str | None, begin: Callable[[], Job]) -> Response:
     """The result of a job if it ends in time, else its address."""
+    job = await run_in_threadpool(begin)
     try:
         result = await outcome(job, _wait(prefer))
     except TimeoutError:
@@ -139,7 +142,7 @@ async def finished(request: Request, job: Job, prefer: str | None) -> Response:
 async def outcome(job: Job, seconds: float) -> dict[str, Any]:
     """What came out of a job; TimeoutError if it has not ended by then."""
     async with asyncio.timeout(seconds):
-        await job.shown()
+        await job.ending()
     return job.result(0)
 
 
@@ -151,9 +154,12 @@ def _wait(prefer: str | None) -> float:
     return _WAIT
 
 
-def desk_of(request: Request, who: Holder, table: TableName) -> Desk:
+async def desk_of(request: Request, who: Holder, table: TableName) -> Desk:
     request.state.table = table if table in service_of(request).desks else None
     return service_of(request).desk(who, table)
+
+
+Here = Annotated[Desk, Depends(desk_of)]
 
 
 @router.get("/tables")
@@ -163,108 +169,97 @@ async def list_tables(request: Request, who: Holder) -> Response:
 
 
 @router.get("/tables/{table}")
-async def about(request: Request, who: Holder, table: TableName) -> Response:
+async def about(request: Request, who: Holder, desk: Here) -> Response:
     """What is public about a table: columns, who is protected, the promise."""
-    return told(request, await run_in_threadpool(desk_of(request, who, table).about))
+    return told(request, await run_in_threadpool(desk.about))
 
 
 @router.get("/tables/{table}/budget")
-async def budget(request: Request, who: Holder, table: TableName) -> Response:
+async def budget(request: Request, who: Holder, desk: Here) -> Response:
     """What is left for this key."""
-    return told(request, await run_in_threadpool(desk_of(request, who, table).budget, who))
+    return told(request, await run_in_threadpool(desk.budget, who))
 
 
 @router.get("/tables/{table}/known")
-async def known(request: Request, who: Holder, table: TableName) -> Response:
+async def known(request: Request, who: Holder, desk: Here) -> Response:
     """What was measured already: questions about it are free."""
-    return told(request, await run_in_threadpool(desk_of(request, who, table).known))
+    return told(request, await run_in_threadpool(desk.known))
 
 
 @router.get("/tables/{table}/history")
 async def history(
-    request: Request, who: Holder, table: TableName, most: Annotated[int, Query(ge=1, le=200)] = 50
+    request: Request, who: Holder, desk: Here, most: Annotated[int, Query(ge=1, le=200)] = 50
 ) -> Response:
     """What this analyst asked and was told, newest first."""
-    desk = desk_of(request, who, table)
     return told(request, await run_in_threadpool(lambda: desk.history(who, most=most)))
 
 
 @router.post("/tables/{table}/price")
-async def price(request: Request, who: Holder, table: TableName, body: Question) -> Response:
+async def price(request: Request, who: Holder, desk: Here, body: Question) -> Response:
     """What a question would cost, at most. Free. By POST, so that no question stands in a proxy's log."""
-    return told(request, await run_in_threadpool(desk_of(request, who, table).price, who, body.sql))
+    return told(request, await run_in_threadpool(desk.price, who, body.sql))
 
 
 @router.post("/tables/{table}/ask")
 async def ask(
-    request: Request, who: Holder, table: TableName, body: Question, id_: RequestId = None, prefer: Prefer = None
+    request: Request, who: Holder, desk: Here, body: Question, id_: RequestId = None, prefer: Prefer = None
 ) -> Response:
     """The answer to a question, charged before rows are read. The same Idempotency-Key gets the same bytes, free."""
-    desk = desk_of(request, who, table)
-    job = await run_in_threadpool(lambda: desk.begin_ask(who, body.sql, request=id_, max_price=body.max_price))
-    return await finished(request, job, prefer)
+    return await finished(request, prefer, lambda: desk.begin_ask(who, body.sql, request=id_, max_price=body.max_price))
 
 
 @router.post("/tables/{table}/workload")
 async def workload(
-    request: Request, who: Holder, table: TableName, body: Workload, id_: RequestId = None, prefer: Prefer = None
+    request: Request, who: Holder, desk: Here, body: Workload, id_: RequestId = None, prefer: Prefer = None
 ) -> Response:
     """Answers to several questions by one release, for a share of what is left."""
-    desk = desk_of(request, who, table)
-    job = await run_in_threadpool(lambda: desk.begin_workload(who, body.questions, share=body.share, request=id_))
-    return await finished(request, job, prefer)
+    return await finished(
+        request, prefer, lambda: desk.begin_workload(who, body.questions, share=body.share, request=id_)
+    )
 
 
 @router.post("/tables/{table}/plan")
-async def plan(request: Request, who: Holder, table: TableName, body: Planning) -> Response:
+async def plan(request: Request, who: Holder, desk: Here, body: Planning) -> Response:
     """Every method for one kind of release side by side, before anything is spent."""
-    return told(request, await run_in_threadpool(desk_of(request, who, table).plan, who, body.model_dump()))
+    return told(request, await run_in_threadpool(desk.plan, who, body.model_dump()))
 
 
 @router.post("/tables/{table}/fit")
 async def fit(
-    request: Request, who: Holder, table: TableName, body: Fit, id_: RequestId = None, prefer: Prefer = None
+    request: Request, who: Holder, desk: Here, body: Fit, id_: RequestId = None, prefer: Prefer = None
 ) -> Response:
     """A model of columns of the table, for one charge. `model` is its file, which `discreet.load` reads."""
-    desk = desk_of(request, who, table)
-    job = await run_in_threadpool(lambda: desk.begin_fit(who, body.model_dump(), request=id_))
-    return await finished(request, job, prefer)
+    return await finished(request, prefer, lambda: desk.begin_fit(who, body.model_dump(), request=id_))
 
 
 @router.post("/tables/{table}/learn")
 async def learn(
-    request: Request, who: Holder, table: TableName, body: Learn, id_: RequestId = None, prefer: Prefer = None
+    request: Request, who: Holder, desk: Here, body: Learn, id_: RequestId = None, prefer: Prefer = None
 ) -> Response:
     """A rule that reads as a sentence, for one charge."""
-    desk = desk_of(request, who, table)
-    job = await run_in_threadpool(lambda: desk.begin_learn(who, body.model_dump(), request=id_))
-    return await finished(request, job, prefer)
+    return await finished(request, prefer, lambda: desk.begin_learn(who, body.model_dump(), request=id_))
 
 
 @router.post("/tables/{table}/suggest-bounds")
 async def suggest_bounds(
-    request: Request, who: Holder, table: TableName, body: Suggest, id_: RequestId = None, prefer: Prefer = None
+    request: Request, who: Holder, desk: Here, body: Suggest, id_: RequestId = None, prefer: Prefer = None
 ) -> Response:
     """Bounds of a column, found among its rows, for one charge."""
-    desk = desk_of(request, who, table)
-    job = await run_in_threadpool(lambda: desk.begin_suggest(who, body.model_dump(), request=id_))
-    return await finished(request, job, prefer)
+    return await finished(request, prefer, lambda: desk.begin_suggest(who, body.model_dump(), request=id_))
 
 
 @router.post("/tables/{table}/synthetic")
 async def synthetic(
-    request: Request, who: Holder, table: TableName, body: Synthetic, id_: RequestId = None, prefer: Prefer = None
+    request: Request, who: Holder, desk: Here, body: Synthetic, id_: RequestId = None, prefer: Prefer = None
 ) -> Response:
     """Made-up rows drawn from what was released; `job` is where they are fetched: /jobs/JOB/rows."""
-    desk = desk_of(request, who, table)
-    job = await run_in_threadpool(lambda: desk.begin_synthetic(who, body.model_dump(), request=id_))
-    return await finished(request, job, prefer)
+    return await finished(request, prefer, lambda: desk.begin_synthetic(who, body.model_dump(), request=id_))
 
 
 @router.get("/tables/{table}/jobs/{id_}/rows")
-async def rows(request: Request, who: Holder, table: TableName, id_: str) -> Response:
+async def rows(request: Request, who: Holder, desk: Here, id_: str) -> Response:
     """The rows that a job has drawn, as a stream of CSV or Parquet."""
-    job = desk_of(request, who, table).job(who, id_)
+    job = desk.job(who, id_)
     if job.state != DONE or job.attachment is None:
         raise NotFound("there are no rows of this job: draw them again, which is free")
     media, data = job.attachment
@@ -274,9 +269,9 @@ async def rows(request: Request, who: Holder, table: TableName, id_: str) -> Res
 
 
 @router.get("/tables/{table}/jobs/{id_}")
-async def job_state(request: Request, who: Holder, table: TableName, id_: str, prefer: Prefer = None) -> Response:
+async def job_state(request: Request, who: Holder, desk: Here, id_: str, prefer: Prefer = None) -> Response:
     """The state of a job; when it has ended, its result or its refusal."""
-    job = desk_of(request, who, table).job(who, id_)
+    job = desk.job(who, id_)
     try:
         return told(request, await outcome(job, _wait(prefer) if prefer else 0.05))
     except TimeoutError:
@@ -284,16 +279,16 @@ async def job_state(request: Request, who: Holder, table: TableName, id_: str, p
 
 
 @router.delete("/tables/{table}/jobs/{id_}")
-async def cancel_job(request: Request, who: Holder, table: TableName, id_: str) -> Response:
+async def cancel_job(request: Request, who: Holder, desk: Here, id_: str) -> Response:
     """Cancel a job before it is charged; `cancelled` says whether that came in time."""
-    job = desk_of(request, who, table).job(who, id_)
+    job = desk.job(who, id_)
     return told(request, {**job.record(), "cancelled": job.cancel()})
 
 
 @router.get("/tables/{table}/certificates/{entry}")
-async def certificate(request: Request, who: Holder, table: TableName, entry: int) -> Response:
+async def certificate(request: Request, who: Holder, desk: Here, entry: int) -> Response:
     """The certificate of a charge of this analyst; an owner's key gets any."""
-    return told(request, await run_in_threadpool(desk_of(request, who, table).certificate, who, entry))
+    return told(request, await run_in_threadpool(desk.certificate, who, entry))
 
 
 @router.post("/tables/{table}/rehearsal/price")
@@ -316,37 +311,34 @@ async def rehearse(request: Request, table: TableName, body: Question) -> Respon
 
 
 @router.get("/tables/{table}/spending")
-async def spending(request: Request, who: Owner, table: TableName) -> Response:
+async def spending(request: Request, who: Owner, desk: Here) -> Response:
     """What every analyst has spent and has left."""
-    return told(request, await run_in_threadpool(desk_of(request, who, table).spending, who))
+    return told(request, await run_in_threadpool(desk.spending, who))
 
 
 @router.get("/tables/{table}/entries")
-async def entries(
-    request: Request, who: Owner, table: TableName, most: Annotated[int, Query(ge=1, le=200)] = 50
-) -> Response:
+async def entries(request: Request, who: Owner, desk: Here, most: Annotated[int, Query(ge=1, le=200)] = 50) -> Response:
     """The last charges, with who made them and what was asked."""
-    desk = desk_of(request, who, table)
     return told(request, await run_in_threadpool(lambda: desk.entries(who, most=most)))
 
 
 @router.get("/tables/{table}/export")
-async def export(request: Request, who: Owner, table: TableName, everything: bool = False) -> Response:
+async def export(request: Request, who: Owner, desk: Here, everything: bool = False) -> Response:
     """Every entry of the ledger as a line of JSON; without `everything` neither questions nor memos."""
-    lines = desk_of(request, who, table).export(who, everything=everything)
+    lines = desk.export(who, everything=everything)
     return StreamingResponse((f"{line}\n" for line in lines), media_type="application/x-ndjson")
 
 
 @router.post("/tables/{table}/verify")
-async def verify(request: Request, who: Owner, table: TableName) -> Response:
+async def verify(request: Request, who: Owner, desk: Here) -> Response:
     """Check every entry, every sum, every price and the mark."""
-    return told(request, await run_in_threadpool(desk_of(request, who, table).verify, who))
+    return told(request, await run_in_threadpool(desk.verify, who))
 
 
 @router.get("/tables/{table}/report")
-async def report(request: Request, who: Owner, table: TableName) -> Response:
+async def report(request: Request, who: Owner, desk: Here) -> Response:
     """The page of `discreet report`: one HTML file that needs nothing else."""
-    text = await run_in_threadpool(desk_of(request, who, table).report, who)
+    text = await run_in_threadpool(desk.report, who)
     return Response(text, media_type="text/html", headers={"Content-Security-Policy": REPORT_POLICY})
 
 

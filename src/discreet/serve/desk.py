@@ -33,7 +33,7 @@ from discreet.serve import models
 from discreet.serve.jobs import Job, Jobs, Ticket, require_job
 from discreet.serve.keys import Key
 from discreet.serve.replies import Replies, checked_id
-from discreet.serve.settings import Limits, Settings
+from discreet.serve.settings import Settings
 
 HISTORY = 200
 """Answers that a history has, at most."""
@@ -72,7 +72,7 @@ class OpenSchema:
 class Desk:
     """One schema with its rows and its ledger, and everybody who asks.
 
-    meter  called with a key and the seconds of processor time that pricing took for it
+    meter  called with a key, the name of a limit per minute and the amount that was taken of it
     alive  whether a key is still good: asked when its job begins and before each charge
     """
 
@@ -81,13 +81,12 @@ class Desk:
         found: OpenSchema,
         settings: Settings,
         *,
-        meter: Callable[[Key, float], None] = lambda key, seconds: None,
+        meter: Callable[[Key, str, float], object] = lambda key, what, amount: None,
         alive: Callable[[Key], bool] = lambda key: True,
     ) -> None:
         self.schema, self.table, self.ledger = found.schema, found.table, found.ledger
         self.name: str = found.schema.name
-        self.limits: Limits = settings.limits
-        limits = self.limits
+        self.limits = limits = settings.limits
         self.jobs = Jobs(self.name, most=limits.waiting, most_each=limits.waiting_each, grid=settings.job_grid)
         self._ask_grid = settings.time_grid
         self.replies = Replies(self.ledger)
@@ -182,7 +181,7 @@ class Desk:
             "epsilon_so_far": spent.epsilon if use is None else use.epsilon,
             "epsilon": str(self.ledger.budget.epsilon),
             "delta": str(self.ledger.budget.delta),
-            "words": f"left: {dp.exact.percent(float(rest))} of the budget",
+            "words": f"{dp.exact.percent(float(rest))} of the budget",
         }
 
     def counts(self, holder: Key) -> bool:
@@ -266,30 +265,31 @@ class Desk:
     def begin_fit(self, holder: Key, asked: dict[str, Any], *, request: str | None = None) -> Job:
         """The job of a fit; `asked` has the members of `api.Fit`."""
         holder.require("fit")
-        what = models.in_words("fit", asked)
-        return self.begin(Ticket(holder, "fit", checked_id(request)), what, models.fit(asked))
+        what = self._words("fit", asked)
+        return self.begin(Ticket(holder, "fit", checked_id(request)), what, models.fit(asked, self.limits))
 
     def begin_learn(self, holder: Key, asked: dict[str, Any], *, request: str | None = None) -> Job:
         """The job of a rule; `asked` has the members of `api.Learn`."""
         holder.require("learn")
         work = models.learn(asked, self.schema, self._redeclared)
-        return self.begin(Ticket(holder, "learn", checked_id(request)), models.in_words("learn", asked), work)
+        return self.begin(Ticket(holder, "learn", checked_id(request)), self._words("learn", asked), work)
 
     def begin_suggest(self, holder: Key, asked: dict[str, Any], *, request: str | None = None) -> Job:
         """The job of bounds that are looked for; `asked` has the members of `api.Suggest`."""
         holder.require("suggest")
-        what = models.in_words("suggest-bounds", asked)
+        what = self._words("suggest-bounds", asked)
         return self.begin(Ticket(holder, "suggest", checked_id(request)), what, models.suggest(asked))
 
     def begin_synthetic(self, holder: Key, asked: dict[str, Any], *, request: str | None = None) -> Job:
         """The job of synthetic rows; its attachment has them. `asked` has the members of `api.Synthetic`."""
         holder.require("synth")
-        work, what = models.synthetic(asked, self.limits.rows), models.in_words("synth", asked)
+        work, what = models.synthetic(asked, self.limits.rows), self._words("synth", asked)
         return self.begin(Ticket(holder, "synth", checked_id(request)), what, work, file=True)
 
     def plan(self, holder: Key, asked: dict[str, Any]) -> dict[str, Any]:
         """Every method for one kind of release side by side, for a share of what is left or an epsilon. No rows."""
         holder.require("ask")
+        self.schema.table_schema(asked["table"])
         with self._priced(holder) as session:
             return models.planned(asked, session, holder.name)
 
@@ -379,7 +379,7 @@ class Desk:
         quick = None if at_once is None else at_once(ticket)
         if quick is not None:
             if ticket.request is not None:
-                self.replies.keep(ticket, what, quick)
+                self._keep(ticket, what, quick)
             return Job.ended(ticket, quick)
         return self._submit(ticket, what, work, file=file)
 
@@ -393,7 +393,7 @@ class Desk:
                 return kept
             reply = work(self._session_of(self._payers, self._payer, ticket.holder), job)
             if ticket.request is not None or job.acting.charges:
-                self.replies.keep(ticket, what, reply)
+                self._keep(ticket, what, reply)
             return reply
 
         with self._beginning:
@@ -413,6 +413,14 @@ class Desk:
         if known is not None and known[0] != f"{ticket.kind} {what}":
             raise RequestConflict("this request id is being used for something else: take a new one")
         return None if known is None else known[1]
+
+    def _words(self, kind: str, asked: dict[str, Any]) -> str:
+        """What is asked, if it is about a table of this schema."""
+        self.schema.table_schema(asked["table"])
+        return models.in_words(kind, asked)
+
+    def _keep(self, ticket: Ticket, what: str, reply: dict[str, Any]) -> None:
+        self._meter(ticket.holder, "bytes kept", self.replies.keep(ticket, what, reply))
 
     def _check_alive(self, ticket: Ticket) -> None:
         if not self._alive(ticket.holder):
@@ -449,7 +457,7 @@ class Desk:
             try:
                 yield self._session_of(self._readers, self._reader, holder)
             finally:
-                self._meter(holder, time.thread_time() - began)
+                self._meter(holder, "seconds of pricing", time.thread_time() - began)
 
     def _check_question(self, sql: str) -> None:
         if len(sql) > self.limits.question:

@@ -4,13 +4,13 @@ A job waits in its table's queue, runs, is charged, and ends; until it is charge
 an end: what does not fit is refused at once. Jobs live in memory. After a crash the ledger knows what became of a job
 that was charged: the same request id gives its stored reply, or says that the charge was burned.
 
-How long a job ran depends on rows, so its end shows on a grid of `grid` seconds after it began.
+How long rows are read depends on them. So what was found is written and told at a multiple of `grid` seconds after the
+job began, and nobody sees more than how many steps it took. All other work of a job is about public things.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
 import queue
 import secrets
 import threading
@@ -18,7 +18,6 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -74,9 +73,9 @@ class Job:
 
     def __init__(self, ticket: Ticket, *, grid: float = 0.0) -> None:
         self.ticket, self.id = ticket, secrets.token_urlsafe(16)
-        self.acting = Acting(ticket.who, ticket.by, self._before_charge)
+        self.acting = Acting(ticket.who, ticket.by, self._before_charge, self.wait_for_grid)
         self._grid, self._began = grid, 0.0
-        self._lock, self._state, self._shown_at = threading.Lock(), WAITING, 0.0
+        self._lock, self.state = threading.Lock(), WAITING
         self._future: Future[dict[str, Any]] = Future()
         self.checked: Callable[[], None] = lambda: None
         self.what = ""
@@ -91,23 +90,20 @@ class Job:
         return job
 
     @property
-    def state(self) -> str:
-        """As its owner may see it now: an end shows on the grid."""
-        with self._lock:
-            early = self._state in _ENDED and time.monotonic() < self._shown_at
-            return (CHARGED if self.acting.charges else RUNNING) if early else self._state
-
-    @property
     def over(self) -> bool:
-        """Whether it has ended, as far as its owner may know."""
         return self.state in _ENDED
+
+    def wait_for_grid(self) -> None:
+        """Wait until the next step of the grid: rows were read."""
+        if self._grid:
+            time.sleep((self._began - time.monotonic()) % self._grid)
 
     def perform(self, work: Work) -> None:
         """Do the work on this thread, unless it was cancelled."""
         with self._lock:
-            if self._state == CANCELLED:
+            if self.state == CANCELLED:
                 return
-            self._state, self._began = RUNNING, time.monotonic()
+            self.state, self._began = RUNNING, time.monotonic()
         try:
             with acting_as(self.acting):
                 result = work(self)
@@ -118,44 +114,29 @@ class Job:
         except Exception:
             self._end(REFUSED, ServiceFailed(FAILED))
         else:
-            cancelled = self._state == CANCELLED and not self.acting.charges
+            cancelled = self.state == CANCELLED and not self.acting.charges
             self._end(*((CANCELLED, Cancelled(_UNCHARGED)) if cancelled else (DONE, result)))
 
     def cancel(self) -> bool:
         """Cancel it, if nothing was charged; whether it is cancelled."""
         with self._lock:
-            if self._state not in (WAITING, RUNNING):
-                return self._state == CANCELLED
-            waiting, self._state = self._state == WAITING, CANCELLED
+            if self.state not in (WAITING, RUNNING):
+                return self.state == CANCELLED
+            waiting, self.state = self.state == WAITING, CANCELLED
         if waiting:
             self._future.set_exception(Cancelled(_UNCHARGED))
         return True
 
     def result(self, timeout: float | None = None) -> dict[str, Any]:
         """What came out, or the refusal; TimeoutError if it has not ended by then."""
-        deadline = None if timeout is None else time.monotonic() + timeout
-        try:
-            found = self._future.result(timeout)
-        except FutureTimeout:
-            raise TimeoutError from None
-        finally:
-            late = self._shown_at - time.monotonic()
-            if self._future.done() and late > 0:
-                left = late if deadline is None else min(late, max(0.0, deadline - time.monotonic()))
-                time.sleep(left)
-        return found
+        return self._future.result(timeout)
 
-    def rest(self) -> None:
-        """Wait until the end shows of a job that has ended."""
-        time.sleep(max(0.0, self._shown_at - time.monotonic()))
-
-    async def shown(self) -> None:
-        """Wait until its end shows; `result` then has it at once."""
+    async def ending(self) -> None:
+        """Wait for its end; `result` then has it at once."""
         waited = asyncio.wrap_future(self._future)
         # Whoever stops waiting never looks at the refusal, and asyncio would print it, with words of the analyst.
         waited.add_done_callback(lambda each: each.cancelled() or each.exception())
         await asyncio.wait([waited])
-        await asyncio.sleep(max(0.0, self._shown_at - time.monotonic()))
 
     def record(self) -> dict[str, Any]:
         """The job for its owner; the result is fetched by itself."""
@@ -183,15 +164,13 @@ class Job:
     def _before_charge(self) -> None:
         self.checked()
         with self._lock:
-            if self._state == CANCELLED:
+            if self.state == CANCELLED:
                 raise Cancelled(_UNCHARGED)
-            self._state = CHARGED
+            self.state = CHARGED
 
     def _end(self, state: str, outcome: dict[str, Any] | BaseException) -> None:
         with self._lock:
-            now = time.monotonic()
-            steps = math.ceil((now - self._began) / self._grid) if self._grid and self._began else 0
-            self._state, self._shown_at = state, self._began + steps * self._grid
+            self.state = state
         if isinstance(outcome, BaseException):
             self._future.set_exception(outcome)
         else:
@@ -260,7 +239,6 @@ class Jobs:
             job, work = piece
             try:
                 job.perform(work)
-                job.rest()  # the next one begins when this one's end shows: its own grid would tell the true end
             finally:
                 with self._lock:
                     self._waiting[job.ticket.holder.id] -= 1

@@ -16,7 +16,8 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -191,29 +192,14 @@ class Keys:
         known = self.read().get(id_)
         return known if known is not None and known.alive(self.now()) else None
 
-    def _changing(self) -> _Changing:
-        return _Changing(self)
-
-
-class _Changing:
-    """The keys of a file under its lock; on leaving the block they are written, unless there was an error."""
-
-    def __init__(self, keys: Keys) -> None:
-        self._keys = keys
-        self._lock = FileLock(keys.path.with_name(f".{keys.path.name}.lock"), "the lock of the keys")
-
-    def __enter__(self) -> dict[str, Key]:
-        self._lock.__enter__()
-        self._held = dict(self._keys.read())
-        return self._held
-
-    def __exit__(self, kind: object, *error: object) -> None:
-        try:
-            if kind is None:
-                rows = [json.dumps(asdict(key)) for key in self._held.values()]
-                replace_file(self._keys.path, '{"format": "discreet-keys/1", "keys": [\n' + ",\n".join(rows) + "\n]}\n")
-        finally:
-            self._lock.__exit__(kind, *error)
+    @contextmanager
+    def _changing(self) -> Iterator[dict[str, Key]]:
+        """The keys under the lock of their file; on leaving the block they are written, unless there was an error."""
+        with FileLock(self.path.with_name(f".{self.path.name}.lock"), "the lock of the keys"):
+            held = dict(self.read())
+            yield held
+            rows = [json.dumps(asdict(key)) for key in held.values()]
+            replace_file(self.path, '{"format": "discreet-keys/1", "keys": [\n' + ",\n".join(rows) + "\n]}\n")
 
 
 def _hash(secret: str) -> str:

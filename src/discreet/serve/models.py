@@ -14,7 +14,7 @@ from typing import Any
 import discreet as dp
 from discreet import rule_words
 from discreet.answering import answer_record
-from discreet.core import ParameterError, TooLarge
+from discreet.core import ParameterError, TooLarge, exact
 from discreet.data import write_parquet
 from discreet.data.declaration import plain
 from discreet.modelling import (
@@ -33,19 +33,18 @@ from discreet.modelling import (
 )
 from discreet.plan import MODELS
 from discreet.serve.jobs import Job
+from discreet.serve.settings import Limits
 
 FORMATS = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
+
+_DIGITS = 100
 
 Work = Callable[[dp.Session, Job], dict[str, Any]]
 
 
 def one_table(session: dp.Session, table: str | None) -> dp.Session:
     """The session about one table of a schema that may have several."""
-    if session.database is None:
-        return session
-    if table is None:
-        raise ParameterError(f"this schema has several tables, say which: {', '.join(session.database.tables)}")
-    return session.on(table)
+    return session if session.database is None or table is None else session.on(table)
 
 
 def receipt(session: dp.Session, made: Any, entry: int, job: Job, *, replayed: bool) -> dict[str, Any]:
@@ -94,11 +93,25 @@ def estimator_named(name: str, parameters: dict[str, Any]) -> Any:
     for each in parameters:
         if each not in allowed:
             raise ParameterError(f"{name} has no parameter {each!r} here: {', '.join(sorted(allowed))}")
+        if type(parameters[each]) is str and len(parameters[each]) > _DIGITS:
+            raise TooLarge(f"{each} has at most {_DIGITS} characters here")
     made.set_params(**{each: model_file.parameter_from(value) for each, value in parameters.items()})
     return made
 
 
-def fit(asked: dict[str, Any]) -> Work:
+def check_work(made: Any, limits: Limits) -> None:
+    """Refuse a model that would hold its table for long."""
+    from discreet.estimators.network import widths
+
+    given = made.get_params(deep=False)
+    units = sum(widths(given["hidden_layer_sizes"])) if "hidden_layer_sizes" in given else 0
+    steps = exact.whole(max_iter=given.get("max_iter") or 1)
+    for what, found, most in (("hidden units", units, limits.units), ("steps", steps, limits.steps)):
+        if found > most:
+            raise TooLarge(f"a model has at most {most:,} {what} here, found {found:,}")
+
+
+def fit(asked: dict[str, Any], limits: Limits) -> Work:
     """A fit: `kind` with the options of `discreet fit`, or `estimator` with its parameters."""
     asked = dict(asked)
     table, target, features, again = (asked.pop(name) for name in ("table", "target", "features", "again"))
@@ -123,6 +136,7 @@ def fit(asked: dict[str, Any]) -> Work:
             columns = features_of(kind, domain, target, _joined(features))
             chosen = {name: options[name] for name in (*SERVES, "method")}
             made = fit_estimator(kind, domain, target, columns, cost, chosen)
+        check_work(made, limits)
         pays(about, again=again)
         model = about.fit(made, target=target, features=columns)
         paid = receipt(about, model.guarantee_, model.entry_, job, replayed=model.replayed_)
@@ -149,6 +163,7 @@ def learn(asked: dict[str, Any], schema: Any, redeclared: Callable[[dp.Schema], 
         about = one_table(session, table)
         if declared.domain != own.domain:
             about = dp.Session(redeclared(declared), session.ledger, allowance=job.ticket.allowance)
+            job.wait_for_grid()
         pays(about, again=again)
         with job.counting_conjunctions():
             model = about.fit(learner, target=target, features=columns)

@@ -6,7 +6,7 @@ import datetime
 from fractions import Fraction
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Form
+from fastapi import APIRouter, Form, Query
 from fastapi.responses import HTMLResponse, Response
 from markupsafe import Markup
 
@@ -82,7 +82,7 @@ def verify(visit: Changed, name: str) -> Response:
 
 
 @router.get("/t/{name}/entries")
-def entries(visit: Owned, name: str, before: int | None = None) -> Response:
+def entries(visit: Owned, name: str, before: Annotated[int | None, Query(ge=1, lt=2**63)] = None) -> Response:
     """The charges of the ledger, newest first, a page at a time."""
     desk = visit.desk
     found = desk.entries(visit.who, most=_PAGE + 1, before=before)
@@ -155,7 +155,7 @@ def add_key(
     try:
         held = [each for each in visit.service.list_keys(visit.who) if each["name"] == name.strip() and each["alive"]]
         if held and not another:  # also when a browser sends the form again
-            again = f"there is a key of {name.strip()} already: tick below if it shall be another one"
+            again = f"there is a key of {name.strip()} already: tick below to make another one"
             raise dp.errors.ParameterError(again)
         ends = visit.service.keys.now() + dp.exact.whole(days=days) * _DAY if days.strip() else None
         part = str(dp.session.part_of_budget(share=share))

@@ -153,6 +153,7 @@ def refusal(error: errors.DiscreetError) -> dict[str, Any]:
     told = problem(error)
     title = next((words for kind, words in _TITLES.items() if isinstance(error, kind)), "Refused")
     found: dict[str, Any] = {"title": title, "reason": views.sentence(told["detail"]), "hint": "", "marked": None}
+    found["unspent"] = told["status"] not in (409, 500, 503)  # of a request that goes on, or failed inside, who knows
     if "position" in told:
         found |= {"reason": views.sentence(told["reason"]), "hint": told["hint"]}
         found["marked"] = views.MarkedText.at(getattr(error, "text", ""), told["position"])

@@ -34,17 +34,8 @@ STATUS: dict[type[errors.DiscreetError], int] = {
     errors.LedgerMismatch: 503,
 }
 _FIELDS = (
-    "asked",
-    "remaining",
-    "fits",
-    "position",
-    "reason",
-    "hint",
-    "argument",
-    "retry_after",
-    "entry",
-    "expected",
-    "found",
+    *("asked", "remaining", "fits", "position", "reason", "hint", "argument"),
+    *("retry_after", "entry", "expected", "found"),
 )
 
 

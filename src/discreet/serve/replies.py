@@ -4,6 +4,9 @@ A reply is a saying of the manner `REPLY`: no charge, durable, part of the chain
 and the request id, which is looked up by an index. A request that was charged and has no reply belongs to a process
 that ended in between. If its charge was answered, asking again is free, because sessions and fits find stored
 answers. If it was burned, the request says so: nobody pays twice without knowing.
+
+What was told before under another id, a model for example, is not kept twice: of the new reply that is kept in which
+it differs.
 """
 
 from __future__ import annotations
@@ -12,10 +15,12 @@ import json
 import re
 import threading
 from collections import defaultdict
+from collections.abc import Iterator
+from itertools import repeat
 from typing import Any
 
-from discreet.core import Json, LedgerUnavailable, ParameterError, RequestConflict, digest
-from discreet.ledger import REPLY, Ledger, answer_text, charging
+from discreet.core import LedgerUnavailable, ParameterError, RequestConflict, digest
+from discreet.ledger import REPLY, Body, Ledger, answer_text, charging
 from discreet.serve.jobs import Ticket
 
 _ID = re.compile(r"[A-Za-z0-9._~-]{1,64}")
@@ -38,6 +43,7 @@ class Replies:
         self._charges: dict[tuple[str, str], list[int]] = defaultdict(list)
         self._ends: dict[int, str] = {}
         self._by_name: dict[str, list[int]] = defaultdict(list)
+        self._whole: dict[str, int] = {}
         self.catch_up()
 
     def catch_up(self) -> None:
@@ -50,7 +56,10 @@ class Replies:
                     case "answer" | "burn":
                         self._ends[body["charge"]] = body["kind"]
                     case "said" if body["manner"] == REPLY:
-                        self._by_name[body["question"]["analyst"]].append(body["seq"])
+                        told = body["question"]
+                        self._by_name[told["analyst"]].append(body["seq"])
+                        if "differs_from" not in told:
+                            self._whole[digest([told["kind"], told["what"]])] = body["seq"]
                 self._seen = body["seq"]
 
     def find(self, ticket: Ticket, what: str) -> dict[str, Any] | None:
@@ -63,8 +72,7 @@ class Replies:
             told = body["question"]
             if (told["kind"], told["what"]) != (ticket.kind, what):
                 raise RequestConflict("this request id was used for something else: take a new one")
-            found: dict[str, Any] = json.loads(answer_text(body))
-            return found
+            return self._reply(body)
         self._refuse_burned(ticket)
         return None
 
@@ -89,13 +97,13 @@ class Replies:
     def _is_release(self, charged: list[int]) -> bool:
         return any(self.ledger.entry(seq)["mode"] == "release" for seq in charged if seq not in self._ends)
 
-    def keep(self, ticket: Ticket, what: str, reply: dict[str, Any]) -> None:
-        """Keep a reply, durably. Without a request id it is kept for the history alone."""
+    def keep(self, ticket: Ticket, what: str, reply: dict[str, Any]) -> int:
+        """Keep a reply, durably; how many bytes that took. Without a request id it is kept for the history alone."""
         with self.ledger.store.reading() as state:
             facts_hash = state.current_facts
         if facts_hash is None:  # nothing was ever charged, and the ledger was made without its table
-            return
-        told: Json = {
+            return 0
+        told: dict[str, Any] = {
             "name": _RECORD,
             "analyst": ticket.holder.name,
             "key": ticket.holder.id,
@@ -103,8 +111,25 @@ class Replies:
             "what": what,
             "request": ticket.request,
         }
-        text = json.dumps(reply, separators=(",", ":"), allow_nan=False)
+        whole = self._whole.get(digest([ticket.kind, what]))
+        old = {} if whole is None else self._reply(self.ledger.entry(whole))
+        if _text(_filled(old, repeat(0))) == _text(_filled(reply, repeat(0))):
+            pairs = enumerate(zip(_leaves(old), _leaves(reply), strict=True))
+            reply = {str(place): new for place, (was, new) in pairs if _text(was) != _text(new)}
+            told["differs_from"] = whole
+        text = _text(reply)
         charging.say(self.ledger, charging.Saying(facts_hash, told, _meaning(ticket), REPLY, text), keep={})
+        return len(what) + len(text)
+
+    def _reply(self, body: Body) -> dict[str, Any]:
+        """A reply that was kept, whole."""
+        found: dict[str, Any] = json.loads(answer_text(body))
+        whole = body["question"].get("differs_from")
+        if whole is None:
+            return found
+        old = self._reply(self.ledger.entry(whole))
+        leaves = (found.get(str(place), leaf) for place, leaf in enumerate(_leaves(old)))
+        return dict(_filled(old, leaves))
 
     def history(self, name: str, *, most: int) -> list[dict[str, Any]]:
         """The last replies to an analyst, newest first."""
@@ -113,8 +138,22 @@ class Replies:
         for seq in reversed(self._by_name.get(name, [])[-most:]):
             body = self.ledger.entry(seq)
             told = {key: body["question"][key] for key in ("kind", "what", "request")}
-            found.append({"entry": seq, "time": body["time"], **told, "reply": json.loads(answer_text(body))})
+            found.append({"entry": seq, "time": body["time"], **told, "reply": self._reply(body)})
         return found
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)
+
+
+def _leaves(value: Any) -> list[Any]:
+    """What stands in the members of an object and of the objects in it, in order."""
+    return [leaf for below in value.values() for leaf in _leaves(below)] if isinstance(value, dict) else [value]
+
+
+def _filled(shape: Any, leaves: Iterator[Any]) -> Any:
+    """An object with the same members and other leaves."""
+    return {name: _filled(each, leaves) for name, each in shape.items()} if isinstance(shape, dict) else next(leaves)
 
 
 def _meaning(ticket: Ticket) -> str:

@@ -44,28 +44,21 @@ _SAFE = ("GET", "HEAD")
 
 
 class Rates:
-    """How much each key asked in the last minute: requests, and seconds of processor time for prices.
-
-    Both are leaky buckets: full after the limit at once, empty after a minute.
+    """How much each key took in the last minute: requests, seconds of processor time for prices, and bytes of replies
+    that the ledger keeps, paid or free. Each is a leaky bucket: full after the limit at once, empty after a minute.
     """
 
     def __init__(self, limits: Limits) -> None:
         self._limits, self._lock = limits, threading.Lock()
+        self._most = {"requests": limits.requests, "seconds of pricing": limits.pricing, "bytes kept": limits.kept}
         self._levels: dict[tuple[str, str], tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
         self._inside: Counter[str] = Counter()
 
     def request(self, key: Key) -> None:
-        """Count a request; TooBusy if there were too many."""
-        if self._add(key, "requests", 1.0, self._limits.requests) > self._limits.requests:
-            raise TooBusy(f"this key asks more than {self._limits.requests} times a minute", retry_after=5)
-        if self._add(key, "pricing", 0.0, self._limits.pricing) > self._limits.pricing:
-            raise TooBusy(
-                f"the prices for this key took more than {self._limits.pricing:g} s of work in a minute", retry_after=20
-            )
-
-    def pricing(self, key: Key, seconds: float) -> None:
-        """Count the time of a price."""
-        self._add(key, "pricing", seconds, self._limits.pricing)
+        """Count a request; TooBusy if this key took too much of anything."""
+        for what, most in self._most.items():
+            if self.take(key, what, float(what == "requests")) > most:
+                raise TooBusy(f"this key took more than {most:,g} {what} in a minute", retry_after=5)
 
     def enter(self, key: Key) -> Callable[[], None]:
         """Count a request that is worked on, until what comes back is called; TooBusy if there are too many."""
@@ -80,13 +73,15 @@ class Rates:
         with self._lock:
             self._inside[key.id] -= 1
 
-    def _add(self, key: Key, what: str, amount: float, per_minute: float) -> float:
+    def take(self, key: Key, what: str, amount: float) -> float:
+        """Count an amount; how much it is now."""
+        most = self._most[what]
         with self._lock:
             level, then = self._levels[key.id, what]
             now = time.monotonic()
-            kept = max(0.0, level - (now - then) * per_minute / 60) + amount
+            kept = max(0.0, level - (now - then) * most / 60) + amount
             # What was refused does not count, so that a client that goes on asking is served again.
-            self._levels[key.id, what] = (min(kept, 2 * per_minute + amount), now)
+            self._levels[key.id, what] = (min(kept, 2 * most + amount), now)
             return kept
 
 
@@ -113,7 +108,7 @@ class Service:
             if found.ledger.rolled_back():
                 raise ParameterError(f"the ledger of {name} does not agree with its mark: `discreet ledger reconcile`")
             self.desks[name] = Desk(
-                found, settings, meter=self.rates.pricing, alive=lambda key: self.keys.holder(key.id) is not None
+                found, settings, meter=self.rates.take, alive=lambda key: self.keys.holder(key.id) is not None
             )
             if settings.rehearsal:
                 self._rehearse(name)
@@ -174,7 +169,7 @@ class Service:
         """Begin a rehearsal, with rows and a ledger of its own."""
         real = self.desks[name]
         made_up = OpenSchema.rehearsal(real.schema, real.ledger.budget, real.size)
-        self.rehearsals[name] = Desk(made_up, self.settings, meter=self.rates.pricing)
+        self.rehearsals[name] = Desk(made_up, self.settings, meter=self.rates.take)
 
     def _guest(self, table: str) -> Desk:
         self.rates.request(GUEST)
@@ -280,13 +275,14 @@ def holder_of(request: Request) -> Key:
     return service_of(request).holder(request)
 
 
-def owner_of(request: Request) -> Key:
-    found = holder_of(request)
+Holder = Annotated[Key, Depends(holder_of)]
+
+
+async def owner_of(found: Holder) -> Key:
     found.require_owner()
     return found
 
 
-Holder = Annotated[Key, Depends(holder_of)]
 Owner = Annotated[Key, Depends(owner_of)]
 
 

@@ -23,8 +23,10 @@ class Limits:
     questions        of one workload
     cells            numbers of one answer, or of all answers of one workload
     rows             synthetic rows of one request
+    units, steps     hidden units of a network, passes over the rows of a fit that says how many
     waiting, waiting_each  jobs of a table that may wait, of all keys and of one
-    requests         per minute and key          pricing  seconds of processor time per minute and key
+    requests         per minute and key; so are
+    pricing, kept    seconds of processor time for prices, bytes of replies that the ledger keeps
     slow             seconds that a body may take to arrive
     concurrent, concurrent_each  requests that are worked on at once, of all and of one key
     arriving         bodies that may be on their way at once: of more, the oldest is given up
@@ -35,10 +37,13 @@ class Limits:
     questions: int = 200
     cells: int = 10_000
     rows: int = 100_000
+    units: int = 256
+    steps: int = 1_000
     waiting: int = 32
     waiting_each: int = 4
     requests: int = 600
     pricing: float = 20.0
+    kept: int = 4_000_000
     slow: float = 10.0
     concurrent: int = 200
     concurrent_each: int = 32

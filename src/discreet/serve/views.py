@@ -102,7 +102,7 @@ def promise(ledger: Any, schema: Any) -> dict[str, str]:
     return {
         "promise": together,
         "budget_of": str(ledger.budget).strip("()"),
-        "odds": f"{odds[:1].upper()}{odds[1:]}",
+        "odds": f"{odds[:1].upper()}{odds[1:]}".replace(" : ", "\N{NO-BREAK SPACE}:\N{NO-BREAK SPACE}"),
         "protects": schema.protects(),
     }
 

@@ -24,13 +24,35 @@ anything is charged and looks at public things only.
     render.py      predicates back to SQL
 """
 
-from discreet.sql.expressions import Estimated, Expression, Group, KeyOf, MeanOf, Peers, QuantileOf, Total, sort_key
+from discreet.sql.expressions import (
+    Chosen,
+    Estimated,
+    Expression,
+    Group,
+    KeyOf,
+    MeanOf,
+    Peers,
+    QuantileOf,
+    Total,
+    sort_key,
+)
 from discreet.sql.render import name_text, where_text
 from discreet.sql.select import OutputColumn, Statement, key_order, parse, parse_about
 from discreet.sql.source import Known
 from discreet.sql.values import GroupedBy
 
-__all__ = ["Estimated", "Expression", "Group", "GroupedBy", "KeyOf", "Known", "MeanOf", "OutputColumn", "Peers"]
+__all__ = [
+    "Chosen",
+    "Estimated",
+    "Expression",
+    "Group",
+    "GroupedBy",
+    "KeyOf",
+    "Known",
+    "MeanOf",
+    "OutputColumn",
+    "Peers",
+]
 __all__ += [
     "QuantileOf",
     "Statement",

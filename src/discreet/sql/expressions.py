@@ -50,12 +50,38 @@ class Estimated:
         return (-math.inf if self.low is None else self.low, math.inf if self.high is None else self.high)
 
 
+NULL_OR_ANY = Estimated(None, -math.inf, math.inf)
+"""NULL by what was released; the true value may be any. Without ends it is NULL for certain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Groups that satisfy a condition by what was released, those that may satisfy it in truth, and the numbers (`id`)
+    of those that surely do."""
+
+    shown: Sequence[Group] = ()
+    possible: Sequence[Group] = ()
+    sure: frozenset[int] = frozenset()
+
+    def by(self, condition: Expression | None) -> Chosen:
+        """Those of them that satisfy one more."""
+        if condition is None:
+            return self
+        value = {id(group): condition.of(group).value is True for group in self.possible}
+        known = {id(group) for group in self.possible if decided(condition, group)}
+        return Chosen(
+            [group for group in self.shown if value[id(group)]],
+            [group for group in self.possible if value[id(group)] or id(group) not in known],
+            frozenset(each for each in self.sure & known if value[each]),
+        )
+
+
 @dataclass(slots=True)
 class Peers:
-    """The groups of an answer: those that HAVING has kept, those that are shown, and what was found out about them."""
+    """The groups of an answer: those that HAVING chooses, those that are shown, and what was found out about them."""
 
-    listed: Sequence[Group] = ()
-    kept: Sequence[Group] = ()
+    listed: Chosen = Chosen()
+    kept: Chosen = Chosen()
     found: dict[int, dict[int, Estimated]] = field(default_factory=dict)
 
 
@@ -142,7 +168,8 @@ class Total(Expression):
         value, error = group.reading(self.question)
         low, high = value - error, value + error
         if self.question.counting:
-            return Estimated(round(value), max(0.0, low), max(min(high, group.most), value))
+            low = max(0.0, low)
+            return Estimated(round(value), low, max(min(high, group.most), value, low))
         return Estimated(value, low, high)
 
 
@@ -374,9 +401,9 @@ class Arithmetic(Expression):
     def of(self, group: Group) -> Estimated:
         left, right = self.left.of(group), self.right.of(group)
         if left.value is None or right.value is None:
-            return Estimated(None)
+            return _null_of(left, right)
         if self.sign in ("/", "//", "%") and right.value == 0:
-            return Estimated(None)
+            return Estimated(None) if right.ends == (0, 0) else NULL_OR_ANY
         value = _SIGNS[self.sign](left.value, right.value)
         low, high = _ends(self.sign, left.ends, right.ends)
         if self.most is not None:
@@ -441,31 +468,104 @@ class Rising(Expression):
             return found
         value = self.function(found.value)
         if value is None:
-            return Estimated(None)
+            return Estimated(None) if found.low == found.high else NULL_OR_ANY
         ends = [each if math.isinf(each) else self.function(each) for each in found.ends]
         return Estimated(value, *(-math.inf if each is None else float(each) for each in ends))
 
 
 @dataclass(frozen=True, slots=True)
 class Made(Expression):
-    """A function of several estimates; its interval is one of theirs, or all of theirs together."""
+    """A function of several estimates.
+
+    results  what it chooses its value from: its interval is all of theirs together
+    span     or the interval, from those of `given`
+    truth    it is a condition: `decided` says whether it is certain, by the `kind` of it
+    """
 
     function: Callable[..., Any]
     given: tuple[Expression, ...]
     results: tuple[Expression, ...] = ()
     truth: bool = False
+    kind: str = ""
+    span: Callable[..., tuple[float, float]] | None = None
 
     @property
     def parts(self) -> tuple[Expression, ...]:
         return self.given
 
     def of(self, group: Group) -> Estimated:
-        value = self.function(*(part.of(group).value for part in self.given))
+        given = [part.of(group) for part in self.given]
+        value = self.function(*(each.value for each in given))
+        if self.truth:
+            return Estimated(value)
+        if value is None:
+            return Estimated(None) if all(each.low == each.high for each in given) else NULL_OR_ANY
+        if self.span is not None:
+            return Estimated(value, *self.span(*(each.ends for each in given)))
         found = [part.of(group) for part in self.results]
-        found = [each for each in found if each.value is not None]
-        if self.truth or value is None or not found or any(each.low is None for each in found):
-            return Estimated(value) if self.truth or value is None else Estimated.exactly(value)
-        return Estimated(value, min(each.ends[0] for each in found), max(each.ends[1] for each in found))
+        numbers = [each.ends for each in found if each.low is not None]
+        plain = isinstance(value, str) and any(isinstance(each.value, str) and each.low is None for each in found)
+        if plain or not numbers:
+            return Estimated.exactly(value)
+        return Estimated(value, min(low for low, _ in numbers), max(high for _, high in numbers))
+
+
+def _null_of(*found: Estimated) -> Estimated:
+    """NULL for certain if one of these is."""
+    return Estimated(None) if any(each.value is None and each.low is None for each in found) else NULL_OR_ANY
+
+
+def decided(condition: Expression, group: Group) -> bool:
+    """Whether a condition has the value that it is estimated to have, wherever in their intervals its parts are."""
+    found = [part.of(group) for part in condition.parts]
+    if not isinstance(condition, Made) or condition.kind in ("and", "or", "not"):
+        known = [part for part in condition.parts if decided(part, group)]
+        ends = {"and": False, "or": True}.get(getattr(condition, "kind", ""))
+        return len(known) == len(found) or any(part.of(group).value is ends for part in known)
+    if all(each.low == each.high for each in found):
+        return True
+    if any(each.value is None or isinstance(each.value, str) for each in found):
+        return False
+    (low, high), *others = (each.ends for each in found)
+    match condition.kind, others:
+        case "between", [(_, below), (above, _)] if below <= low and high <= above:
+            return True
+        case "between", [(below, _), (_, above)]:
+            return high < below or low > above
+        case "=" | "<>" | "<=" | ">", [(least, most)] if high < least or low > most:
+            return True
+        case "<=" | ">", [(least, most)]:
+            return high <= least
+        case "<" | ">=", [(least, most)]:
+            return high < least or low >= most
+    return False
+
+
+def absolute(ends: tuple[float, float]) -> tuple[float, float]:
+    """Where |x| lies."""
+    sizes = sorted(map(abs, ends))
+    return (0.0 if ends[0] <= 0 <= ends[1] else sizes[0]), sizes[1]
+
+
+def power(base: Any, exponent: Any) -> float | None:
+    """NULL where there is no such number, or none that floats hold."""
+    try:
+        found = float(base) ** float(exponent)
+    except (OverflowError, ZeroDivisionError):
+        return None
+    return None if isinstance(found, complex) else found
+
+
+def power_span(base: tuple[float, float], exponent: tuple[float, float]) -> tuple[float, float]:
+    """Where x^y lies: between its values at the corners, if x is not negative or y is a whole number that is not."""
+    least, most = exponent
+    whole = least == most >= 0 and math.isfinite(least) and least == int(least)
+    corners = [power(x, y) for x in base for y in exponent]
+    if not (whole or base[0] > 0 or (base[0] == 0 <= least)) or None in corners or any(map(math.isinf, base)):
+        return -math.inf, math.inf
+    known = [each for each in corners if each is not None]
+    through = [0.0] if whole and most and base[0] < 0 < base[1] else []
+    return min(known + through), max(known + through)
 
 
 def sort_key(value: Any) -> tuple[int, Any]:

@@ -13,11 +13,11 @@ or not.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from discreet.sql.expressions import Estimated, Expression, Group, sort_key
+from discreet.sql.expressions import NULL_OR_ANY, Chosen, Estimated, Expression, Group, sort_key
 
 Ends = tuple[float, float]
 
@@ -39,7 +39,8 @@ class Gathered(Expression):
         return (self.inner, *self.counts)
 
     def of(self, group: Group) -> Estimated:
-        return gathered(self.function, self.inner, group.peers.kept)
+        kept = group.peers.kept
+        return gathered(self.function, self.inner, kept.possible, kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +67,14 @@ class Over(Expression):
             known[id(self)] = self._all(group.peers.listed)
         return known[id(self)][id(group)]
 
-    def _all(self, groups: Sequence[Group]) -> dict[int, Estimated]:
+    def _all(self, chosen: Chosen) -> dict[int, Estimated]:
         """The value in each group, all at once."""
         apart: dict[Any, list[Group]] = {}
-        for group in groups:
+        for group in chosen.possible:
             apart.setdefault(tuple(each.of(group).value for each in self.parted), []).append(group)
-        return {id(group): one for alike in apart.values() for group, one in self._within(alike)}
+        return {id(group): one for alike in apart.values() for group, one in self._within(alike, chosen)}
 
-    def _within(self, groups: Sequence[Group]) -> list[tuple[Group, Estimated]]:
+    def _within(self, groups: Sequence[Group], chosen: Chosen) -> list[tuple[Group, Estimated]]:
         ordered = list(groups)
         for expression, down, first in reversed(self.order):
             values = {id(group): expression.of(group).value for group in ordered}
@@ -82,38 +83,51 @@ class Over(Expression):
             there.sort(key=lambda group: sort_key(values[id(group)]), reverse=down)
             ordered = [*missing, *there] if first else [*there, *missing]
         places = [tuple(each.of(group).value for each, _, _ in self.order) for group in ordered]
-        if self.function in ("LAG", "LEAD"):
-            step = -self.away if self.function == "LAG" else self.away
-            near = [place + step for place in range(len(ordered))]
-            return [
-                (group, self.inner.of(ordered[at]) if 0 <= at < len(ordered) else Estimated(None))
-                for group, at in zip(ordered, near, strict=True)
-            ]
-        if self.function in ("RANK", "DENSE_RANK", "ROW_NUMBER"):
-            return [(group, self._rank(place, places, ordered)) for place, group in enumerate(ordered)]
+        if self.function in ("LAG", "LEAD", "RANK", "DENSE_RANK", "ROW_NUMBER"):
+            return self._by_place(ordered, chosen)
         if not self.order:
-            one = gathered(self.function, self.inner, ordered)
+            one = gathered(self.function, self.inner, ordered, chosen)
             return [(group, one) for group in ordered]
         last = {value: place for place, value in enumerate(places)}
         return [
-            (group, gathered(self.function, self.inner, ordered[: last[places[at]] + 1]))
+            (group, gathered(self.function, self.inner, ordered[: last[places[at]] + 1], chosen))
             for at, group in enumerate(ordered)
         ]
 
-    def _rank(self, place: int, places: Sequence[Any], ordered: Sequence[Group]) -> Estimated:
-        value = place + 1
-        if self.function != "ROW_NUMBER":
-            before = places[: places.index(places[place])]
-            value = 1 + (len(set(before)) if self.function == "DENSE_RANK" else len(before))
-        if not any(part.aggregate for each, _, _ in self.order for part in each.walk()):
+    def _by_place(self, ordered: Sequence[Group], chosen: Chosen) -> list[tuple[Group, Estimated]]:
+        """What depends on a group's place among those that are shown; of one that is not, nothing is known."""
+        ids = {id(group) for group in chosen.shown}
+        shown = [group for group in ordered if id(group) in ids]
+        places = [tuple(each.of(group).value for each, _, _ in self.order) for group in shown]
+        found = [(group, NULL_OR_ANY) for group in ordered if id(group) not in ids]
+        certain = all(id(group) in chosen.sure for group in ordered)
+        step = -self.away if self.function == "LAG" else self.away
+        for at, group in enumerate(shown):
+            if self.function in ("LAG", "LEAD"):
+                one = self.inner.of(shown[at + step]) if 0 <= at + step < len(shown) else Estimated(None)
+                found.append((group, one if certain else Estimated(one.value, -math.inf, math.inf)))
+            else:
+                found.append((group, self._rank(at, places, shown, ordered, chosen)))
+        return found
+
+    def _rank(
+        self, place: int, places: Sequence[Any], shown: Sequence[Group], possible: Sequence[Group], chosen: Chosen
+    ) -> Estimated:
+        first = place if self.function == "ROW_NUMBER" else places.index(places[place])
+        before = [at for at in range(first) if shown[at].rows.value > 0]  # SQL has no groups without rows
+        value = 1 + len({places[at] for at in before} if self.function == "DENSE_RANK" else before)
+        noisy = any(part.aggregate for each, _, _ in self.order for part in each.walk())
+        if not noisy and all(id(group) in chosen.sure for group in possible):
             return Estimated.exactly(value)
-        if len(self.order) > 1:
-            return Estimated(value, 1.0, float(len(ordered)))
+        if len(self.order) > 1 or not noisy:
+            return Estimated(value, 1.0, float(len(possible)))
         ((expression, down, _),) = self.order
-        mine, others = expression.of(ordered[place]), [each for each in ordered if each is not ordered[place]]
+        mine, others = expression.of(shown[place]), [each for each in possible if each is not shown[place]]
         ends = [_turned(expression.of(other), down) for other in others]
         low, high = _turned(mine, down)
-        surely, maybe = sum(end[1] < low for end in ends), sum(end[0] <= high for end in ends)
+        there = [id(other) in chosen.sure and other.rows.ends[0] > 0 for other in others]
+        surely = sum(end[1] < low and sure for end, sure in zip(ends, there, strict=True))
+        maybe = sum(end[0] <= high for end in ends)
         least = 1 + (min(1, surely) if self.function == "DENSE_RANK" else surely)
         return Estimated(value, float(min(least, value)), float(max(1 + maybe, value)))
 
@@ -123,28 +137,40 @@ def _turned(found: Estimated, down: bool) -> Ends:
     return (-high, -low) if down else (low, high)
 
 
-def gathered(function: str, inner: Expression, groups: Sequence[Group]) -> Estimated:
-    """An aggregate of what groups are estimated to be."""
-    every = [(group.rows, one) for group in groups if (one := inner.of(group)).value is not None]
-    found = [(rows, one) for rows, one in every if rows.ends[1] > 0]  # the others have no rows, for certain
-    surely, listed = sum(rows.ends[0] > 0 for rows, _ in found), len(found)
-    likely = [one.value for rows, one in found if rows.value > 0]
+def gathered(function: str, inner: Expression, groups: Sequence[Group], chosen: Chosen) -> Estimated:
+    """An aggregate of what groups are estimated to be: of those that are shown; its interval is about all that may be
+    there, with or without each of those that may not."""
+    shown = {id(group) for group in chosen.shown}
+    every = [(group, group.rows, inner.of(group)) for group in groups]
+    every = [each for each in every if each[1].ends[1] > 0]  # the others have no rows, for certain
+    values = [
+        one.value for group, rows, one in every if rows.value > 0 and id(group) in shown and one.value is not None
+    ]
+    sure, maybe = list[Ends](), list[Ends]()
+    for group, rows, one in every:
+        if one.value is not None or one.low is not None:
+            there = rows.ends[0] > 0 and id(group) in chosen.sure and one.value is not None
+            (sure if there else maybe).append(one.ends)
     if function == "COUNT":
-        return Estimated(len(likely), float(surely), float(listed))
-    if not likely:
-        return Estimated(None)
-    values, ends = likely, [one.ends for _, one in found]
-    total, low, high = math.fsum(values), math.fsum(end[0] for end in ends), math.fsum(end[1] for end in ends)
-    whole = all(isinstance(value, int) for value in values)
+        return Estimated(len(values), float(len(sure)), float(len(sure) + len(maybe)))
+    if not values:
+        return NULL_OR_ANY if sure or maybe else Estimated(None)
     if function == "SUM":
+        total, whole = math.fsum(values), all(isinstance(value, int) for value in values)
+        low = math.fsum([*(end[0] for end in sure), *(min(0.0, end[0]) for end in maybe)])
+        high = math.fsum([*(end[1] for end in sure), *(max(0.0, end[1]) for end in maybe)])
         return Estimated(int(total) if whole else total, low, high)
     if function == "AVG":
-        numbers = (max(1, surely), listed)
-        corners = [end / number for end in (low, high) for number in numbers]
-        return Estimated(total / len(values), min(corners), max(corners))
-    down = function == "MAX"
-    choose: Callable[[Any], Any] = max if down else min
-    certain = [one.ends for rows, one in found if rows.ends[0] > 0] or ends
-    if down:
-        return Estimated(choose(values), max(end[0] for end in certain), max(end[1] for end in ends))
-    return Estimated(choose(values), min(end[0] for end in ends), min(end[1] for end in certain))
+        low = _least_average([end[0] for end in sure], [end[0] for end in maybe])
+        high = -_least_average([-end[1] for end in sure], [-end[1] for end in maybe])
+        return Estimated(math.fsum(values) / len(values), low, high)
+    lows, highs = ([end[side] for end in [*sure, *maybe]] for side in (0, 1))
+    if function == "MAX":
+        return Estimated(max(values), max((end[0] for end in sure), default=min(lows)), max(highs))
+    return Estimated(min(values), min(lows), min((end[1] for end in sure), default=max(highs)))
+
+
+def _least_average(sure: Sequence[float], maybe: Sequence[float]) -> float:
+    """Of all of the first and any of the others, at least one in all."""
+    taken = [*sure, *sorted(maybe)]
+    return min(math.fsum(taken[:many]) / many for many in range(max(1, len(sure)), len(taken) + 1))

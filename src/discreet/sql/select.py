@@ -30,6 +30,9 @@ from discreet.sql.expressions import (
     Spread,
     SumFromMean,
     Total,
+    absolute,
+    power,
+    power_span,
 )
 from discreet.sql.grammar import SUBQUERY, From, Item, Node, Ordering, SelectQuery, tree
 from discreet.sql.over_groups import Gathered, Over
@@ -645,7 +648,7 @@ class _Sentences:
         joins = node.kind in ("and", "or", "not")
         parts = tuple(self.truth(part) if joins else self.expression(part) for part in node.parts)
         scope = self.scope
-        return Made(lambda *values: maker(scope, node, *values), parts, truth=True)
+        return Made(lambda *values: maker(scope, node, *values), parts, truth=True, kind=node.kind)
 
     def arithmetic(self, node: Node) -> Expression:
         left, right = (self.expression(part) for part in node.parts)
@@ -705,8 +708,13 @@ class _Sentences:
             return Rising(lambda value: _rounded(value, int(digits)), parts[0])
         if name in _GROWING and len(parts) == 1:
             return Rising(_GROWING[name], parts[0])
-        if name in ("COALESCE", "GREATEST", "LEAST", "NULLIF", "ABS", "POWER", "POW", "IF"):
-            return Made(_AFTER[name], parts, parts if name not in ("ABS", "POWER", "POW") else ())
+        many = {"ABS": 1, "POWER": 2, "POW": 2, "NULLIF": 2, "IF": 3}.get(name, max(1, len(parts)))
+        if name in _AFTER and len(parts) != many:
+            scope.refuse(node, f"{name} takes {many} values here, found {len(parts)}", SHAPES)
+        if name in ("ABS", "POWER", "POW"):
+            return Made(_AFTER[name], parts, span=absolute if name == "ABS" else power_span)
+        if name in _AFTER:
+            return Made(_AFTER[name], parts, parts[name == "IF" :])
         scope.refuse(node, f"{name} is not answered here", SHAPES)
 
     def case(self, node: Node) -> Expression:
@@ -1083,8 +1091,8 @@ def shared(statement: Statement) -> Statement:
                 return Arithmetic(sign, change(left), change(right), most)
             case Rising(function=function, inner=inner):
                 return Rising(function, change(inner))
-            case Made(function=function, given=given, results=results, truth=truth):
-                return Made(function, tuple(map(change, given)), tuple(map(change, results)), truth)
+            case Made(given=given, results=results):
+                return replace(expression, given=tuple(map(change, given)), results=tuple(map(change, results)))
             case Over():
                 ordered = tuple((change(each), down, first) for each, down, first in expression.order)
                 return replace(expression, inner=change(expression.inner), order=ordered)
@@ -1166,7 +1174,9 @@ class _Outer(_Sentences):
         conditions = [each for each in (self.inner.qualify, self.where(query)) if each is not None]
         qualify = None if not conditions else conditions[0]
         if len(conditions) == 2:
-            qualify = Made(lambda *values: None if None in values else all(values), tuple(conditions), truth=True)
+            qualify = Made(
+                lambda *values: None if None in values else all(values), tuple(conditions), truth=True, kind="and"
+            )
         items = tuple(item for item in query.items if item.node.kind != "star")
         order = (
             self.sorted_by(replace(query, items=items), outputs)
@@ -1239,8 +1249,8 @@ _AFTER: dict[str, Callable[..., Any]] = {
     "LEAST": lambda *values: min((each for each in values if each is not None), default=None),
     "NULLIF": lambda one, other: None if one == other else one,
     "ABS": _null(abs),
-    "POWER": _null(lambda one, other: float(one) ** float(other)),
-    "POW": _null(lambda one, other: float(one) ** float(other)),
+    "POWER": _null(power),
+    "POW": _null(power),
     "IF": lambda truth, one, other: one if truth is True else other,
 }
 

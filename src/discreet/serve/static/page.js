@@ -321,7 +321,11 @@ document.addEventListener('htmx:before:request', (event) => {
 });
 document.addEventListener('htmx:after:swap', (event) => {
   drawAll('.plot:not([data-drawn])');
-  if (event.target.id === 'question') document.getElementById('examples')?.removeAttribute('open');
+  if (event.target.closest?.('#question, .answer') && event.target.id !== 'sql') {
+    document.getElementById('examples')?.removeAttribute('open');
+    const box = document.getElementById('sql');
+    if (box?.value.trim()) htmx.trigger(box, 'answered', {}, false); // what was known changed, and so may the price
+  }
 });
 document.addEventListener('htmx:error', () => {
   const place = document.getElementById('trouble');
