@@ -225,7 +225,7 @@ def test_epochs_are_added_in_their_order_once_and_unchanged():
         ledger.add_epoch(growing(4))
     with pytest.raises(LedgerMismatch, match="no epoch 3"):
         dp.release(noisy(), growing(3), ledger=ledger)
-    with pytest.raises(LedgerMismatch, match="4 rows a person"):
+    with pytest.raises(LedgerMismatch, match="4 rows per person"):
         dp.release(noisy(), growing(2, m=2), ledger=ledger)
     plain = dp.Table(rows(1), dp.Domain(v=DOMAIN["v"]), name="made up", unit="who", rows_per_unit=2)
     with pytest.raises(LedgerMismatch):
