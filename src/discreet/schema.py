@@ -102,11 +102,14 @@ from discreet.data import (
     DatabaseRows,
     Date,
     Domain,
+    FilesTable,
     GrowingTable,
     Identity,
     Number,
     ParquetTable,
+    Processes,
     Scan,
+    Spark,
     Table,
     Text,
     Timestamp,
@@ -119,6 +122,7 @@ from discreet.data import (
     parquet_types,
     priced_relation,
     require_columns,
+    this_session,
 )
 from discreet.ledger import Address, Ledger
 from discreet.rehearsal import PEOPLE, made_up, made_up_epochs, made_up_tables
@@ -254,10 +258,15 @@ class Schema(Shown):
         kind: Callable[..., Table | ParquetTable] = ParquetTable if large else Table
         return kind(source, self.domain, **self.declared())
 
+    @property
+    def pass_seconds(self) -> float:
+        """About what a pass over the rows costs before the first one is read, as the table will say it."""
+        many = isinstance(self.data, Path) and (self.data.is_dir() or _is_pattern(self.data))
+        engine = Spark if self.engine == "spark" else Processes
+        return engine.pass_seconds if self.engine is not None or many else 0.0
+
     def _files(self, source: Path) -> Any:
         """Many files, read by the declared engine, or by two processes."""
-        from discreet.data import FilesTable, Processes, Spark, this_session
-
         run = Spark(this_session()) if self.engine == "spark" else Processes(os.cpu_count() or 1)
         return FilesTable(source, self.domain, run=run, **self.declared())
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import shutil
 import subprocess
 import sys
 import threading
@@ -293,6 +295,112 @@ def test_spark_connect_gives_the_same_sums(files, tmp_path):
         [sys.executable, str(script), str(files)], env=given, cwd=ROOT, capture_output=True, text=True, timeout=900
     )
     assert done.stdout.strip().endswith("equal over Spark Connect"), done.stdout[-2000:] + done.stderr[-4000:]
+
+
+def test_a_table_and_a_view_of_hive_give_the_same_releases(files, tmp_path):
+    """In a process of its own: Hive's metastore and reader are in the wheel."""
+    script = Path(__file__).with_name("hive.py")
+    command = [sys.executable, str(script), str(files), str(tmp_path)]
+    done = subprocess.run(
+        command, env=environment(tmp_path), cwd=tmp_path, capture_output=True, text=True, timeout=900, check=False
+    )
+    assert done.stdout.strip().endswith("equal over Hive"), done.stdout[-2000:] + done.stderr[-4000:]
+
+
+# A schema.
+
+SCHEMA = """
+name = "people"
+data = "{files}/*.parquet"
+engine = "spark"
+ledger = "people.ledger"
+neighbours = "replace-one"
+each_row_is_a_person = true
+
+[columns]
+f0 = {{ kind = "number", low = 0, high = 100, step = "0.5" }}
+f1 = {{ kind = "number", low = 0, high = 100, step = "0.5" }}
+town = {{ kind = "category", levels = ["n", "e", "s"], other = "w" }}
+ill = {{ kind = "category", levels = [false, true] }}
+"""
+
+
+def test_a_schema_names_spark_and_a_fit_takes_the_method_and_the_few_passes_of_its_plan(
+    spark, files, tmp_path, monkeypatch
+):
+    """`spark` is the session of this process: it is the one that the schema's table finds."""
+    (tmp_path / "people.toml").write_text(SCHEMA.format(files=files))
+    schema = dp.Schema.read(tmp_path / "people.toml")
+    table, memory = schema.table(), dp.Table(made_up(), schema.domain, name="people")
+    assert type(table._run) is dp.Spark
+    assert table.offers.pass_seconds == schema.pass_seconds > 0
+    for mechanism in (dp.Laplace(dp.Histogram(("town", "ill")), 3), dp.Gaussian(dp.Sum("f0"), 100)):
+        found, expected = (
+            plain(dp.release(mechanism, each, ledger=fresh(each), rng=SeededRng(6)).value) for each in (table, memory)
+        )
+        assert found == expected
+    budget = dp.Budget(1, 1e-6)
+    given = {"size": N, "domain": schema.domain, "target": "ill", "features": ("f0", "f1")}
+    far = dp.plan("logistic", budget=budget, **given, pass_seconds=schema.pass_seconds)
+    (taken,) = (row for row in far.rows if row.taken)
+    assert taken.passes <= 20
+    read = []
+    for door in ("exact_sum", "exact_gather"):
+        real = getattr(dp.FilesTable, door)
+
+        def counted(self, given, real=real):
+            read.append(given)
+            return real(self, given)
+
+        monkeypatch.setattr(dp.FilesTable, door, counted)
+    ledger = dp.Ledger.in_memory(dp.Budget(10, 1e-5), table)
+    dp.LogisticRegression(epsilon=1, delta=1e-6, ledger=ledger).fit(table, "ill", features=["f0", "f1"])
+    (charged,) = [body["mechanism"]["name"] for body in ledger.entries() if body["kind"] == "charge"]
+    assert charged == taken.mechanism.NAME
+    assert len(read) <= 20
+
+
+def test_the_command_line_asks_rows_in_spark(files, tmp_path, monkeypatch):
+    """In processes of their own, whose Spark is one of this machine, as the environment says."""
+    shutil.copytree(files, tmp_path / "own", ignore=lambda _, names: [each for each in names if "discreet" in each])
+    (tmp_path / "people.toml").write_text(SCHEMA.format(files="own"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    given = environment(tmp_path)
+    settings = "--conf spark.ui.enabled=false --conf spark.driver.host=127.0.0.1 --conf spark.sql.shuffle.partitions=2"
+    given["PYSPARK_SUBMIT_ARGS"] = f"--master local[2] {settings} pyspark-shell"
+
+    def said(*words):
+        command = [sys.executable, "-m", "discreet", *words]
+        done = subprocess.run(
+            command, env=given, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
+        )
+        assert done.returncode == 0, done.stderr[-4000:]
+        return done.stdout
+
+    said("ledger", "create", "people.toml", "--epsilon", "1", "--delta", "1e-6")
+    question = "SELECT COUNT(*) FROM people WHERE town = 'n' AND f0 > 50"
+    answer = json.loads(said("ask", "people.toml", question, "--json"))
+    answer = answer[0] if isinstance(answer, list) else answer
+    rows = made_up().to_pandas()
+    truth = int(((rows["town"] == "n") & (rows["f0"] > 50)).sum())
+    assert abs(answer["value"] - truth) <= answer["error_bound"]
+    planned = said(
+        "plan", "logistic", "--schema", "people.toml", "--epsilon", "8", "--delta", "1e-6", "--target", "ill"
+    )
+    assert "passes" in planned
+    assert sum(body["kind"] == "charge" for body in dp.Ledger.open(tmp_path / "people.ledger").entries()) == 1
+
+
+def test_a_running_total_is_refused_where_rows_may_change_unnoticed(there):
+    domain = there["frame"].facts.domain
+    counter = dp.mechanisms.ContinualCounter(dp.Count(), "age", 1, 12, 5)
+    assert "age" in domain
+    ledger = fresh(there["frame"])
+    before = list(ledger.entries())
+    with pytest.raises(NotOffered, match="may change unnoticed"):
+        dp.converse(counter, there["frame"], ledger=ledger)
+    assert list(ledger.entries()) == before
+    dp.converse(counter, there["files, 2 parts"], ledger=fresh(there["files, 2 parts"]), rng=SeededRng(1))
 
 
 def slow(batch):

@@ -4,8 +4,10 @@ does in a table in memory, whose codes numpy computes."""
 from __future__ import annotations
 
 import csv
+import datetime as dt
 import math
 import random
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -127,4 +129,51 @@ def test_files_of_different_types_are_not_pushed_and_count_the_same(tmp_path):
     table = dp.FilesTable(tmp_path, dp.Domain(x=dp.Number(0, 1000, step="0.1")), run=run)
     assert table._push is None
     assert int(table.exact_sum(dp.Sum("x"))) == 10 + 20 + 3000 + 10000 + 3 + 70
+    run.close()
+
+
+MOMENTS = [
+    None,
+    dt.datetime(1976, 2, 29, 12, 30, 59, 999999),
+    dt.datetime(1973, 12, 31, 23, 59, 59),
+    dt.datetime(2200, 1, 1),
+]
+WORDS = [None, "n", "N", "n ", "é", "e\u0301", "", "1"]
+LONG = [Decimal("1.25"), Decimal("99.99"), Decimal("-3"), None]
+TYPES = {
+    "dictionary": (pa.array(WORDS).dictionary_encode(), DOMAIN["level"]),
+    "large string": (pa.array(WORDS, pa.large_string()), DOMAIN["level"]),
+    "string view": (pa.array(WORDS, pa.string_view()), DOMAIN["level"]),
+    **{f"timestamp {unit}": (pa.array(MOMENTS, pa.timestamp(unit)), DOMAIN["day"]) for unit in ("ms", "us", "ns")},
+    "zone": (pa.array(MOMENTS, pa.timestamp("us", "Europe/Berlin")), DOMAIN["day"]),
+    "far days": (pa.array([2**31 - 1, -(2**31) + 5, 0, None], pa.date32()), DOMAIN["day"]),
+    "unsigned": (pa.array([2**64 - 1, 5, None], pa.uint64()), DOMAIN["number"]),
+    "short": (pa.array([-128, 127, None, 7], pa.int8()), DOMAIN["number"]),
+    "decimals": (pa.array(LONG, pa.decimal128(10, 2)), DOMAIN["number"]),
+    "decimals too fine for SQL": (pa.array(LONG, pa.decimal128(38, 20)), DOMAIN["number"]),
+    "half floats": (pa.array(np.array([1.5, np.nan, np.inf], np.float16)), DOMAIN["number"]),
+    "booleans": (pa.array([True, None, False]), DOMAIN["flag"]),
+    "nothing": (pa.nulls(5), DOMAIN["number"]),
+}
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_every_type_of_a_parquet_file_counts_as_in_memory(name, tmp_path):
+    column, declared = TYPES[name]
+    path, stage = tmp_path / "rows.parquet", tmp_path / "stage"
+    stage.mkdir()
+    parquet.write_table(pa.table({"c": column}), path)
+    domain, query = dp.Domain(c=declared), dp.Histogram("c")
+    values = column.cast(pa.string()) if name == "string view" else column
+    expected = plain(dp.Table(pa.table({"c": values}), domain).exact_sum(query))
+    run = dp.Processes(1)
+    tables = [
+        dp.Table(path, domain),
+        dp.ParquetTable(path, domain),
+        dp.FilesTable(path, domain, run=run),
+        dp.FilesTable(path, domain, run=run, stage=stage),
+    ]
+    for table in tables:
+        assert plain(table.exact_sum(query)) == expected
+    assert tables[-1]._push.sum(query) is not None
     run.close()

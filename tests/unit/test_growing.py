@@ -643,7 +643,9 @@ def test_a_running_total_goes_on_over_an_epoch_that_never_came(relation, m):
     assert "charge" not in charged
     assert [body["kind"] for body in ledger.entries()].count("charge") == 1
     with pytest.raises(LedgerMismatch):  # the epoch that was passed by does not come any more
-        ledger.add_epoch(with_epochs((1, 2, 3, 5), relation=relation, m=m))
+        ledger.add_epoch(with_epochs((1, 2, 3), relation=relation, m=m))
+    with pytest.raises(LedgerMismatch):
+        ledger.add_epoch(with_epochs((1, 2, 3, 5, 6), relation=relation, m=m))
     with pytest.raises(ParameterError, match="these rows are of the epochs"):  # 6 may still come
         dp.Running.find(query, five, ledger)._answer("6")
     assert dp.Running.find(query, five, ledger).totals() == found
@@ -655,5 +657,5 @@ def test_a_table_that_leaves_an_epoch_out_is_no_table_in_which_it_never_came():
     ledger = dp.Ledger.in_memory(dp.Budget(10**9, "1e-6"), whole)
     dp.Running.open(dp.Count(), whole, ledger, epochs=6, price="1/2")
     some = with_epochs((1, 3), relation="replace-one", m=1)
-    with pytest.raises(LedgerMismatch, match=r"decided by all epochs before|epochs"):
+    with pytest.raises(LedgerMismatch, match="epochs"):
         dp.Running.find(dp.Count(), some, ledger).totals()

@@ -104,6 +104,8 @@ def pushed(rows, tmp_path_factory):
 
 
 def same(one, other):
+    if isinstance(one, dict):
+        return one == other
     return one.dtype == other.dtype and one.shape == other.shape and np.array_equal(one, other)
 
 
@@ -291,9 +293,82 @@ def test_what_a_database_cannot_do_is_refused_with_nothing_charged(tables):
         assert dp.release(dp.Laplace(dp.Count(), scale=10), each, ledger=ledger).entry
 
 
-def test_several_rows_per_person_are_refused(databases, tables):
-    with pytest.raises(Unproven, match="view with one row per person"):
-        SqlTable(databases.duck, "everybody", DOMAIN, neighbours="add-remove", unit="sex", rows_per_unit=2)
+# Several rows per person.
+
+NUMBERED = [-(2**63), 2**63 - 1, -1, 0, 1, 2**53, 2**53 + 1, *range(10, 150)]
+NAMED = ["", " ", "a", "A", "a ", "é", "e\u0301", "ß", "ss", "1", "01", "-0", "-1", "😀", "it's", *map(str, range(90))]
+
+
+def of_persons(kind, size=1500, seed=4):
+    draw = np.random.default_rng(seed)
+    named = NUMBERED if kind == "numbers" else NAMED
+    return people(size, seed) | {"who": [named[each] for each in draw.integers(0, len(named), size)]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows_per_unit", "name"), [("numbers", 1, "people"), ("numbers", 3, "Leute"), ("texts", 3, "people")]
+)
+def test_the_rows_of_a_person_are_those_that_a_table_keeps(kind, rows_per_unit, name, databases):
+    """Word by word: the same keyed mix in 64 bits, in SQL."""
+    rows = of_persons(kind)
+    more = {"unit": "who", "rows_per_unit": rows_per_unit, "name": name}
+    memory = dp.Table(rows, DOMAIN, **more)
+    for each in databases.tables(rows, DOMAIN, **more, size=memory.facts.size):
+        assert each.facts == memory.facts
+        for query in [*SUMS, dp.Count(), dp.Histogram(("age", "town", "ill"))]:
+            if type(query) is not dp.Persons:
+                assert same(each.exact_sum(query), memory.exact_sum(query)), query
+        distinct, expected = (DistinctRows(data).exact_sum(dp.Histogram("sex")) for data in (each, memory))
+        assert same(distinct, expected)
+        ledger = dp.Ledger.in_memory(dp.Budget(1, 1e-6), each, testing=True)
+        with pytest.raises(NotOffered, match="Persons"):
+            dp.release(dp.Laplace(dp.Persons("town"), scale=10), each, ledger=ledger)
+        assert not [body for body in ledger.entries() if body["kind"] == "charge"]
+
+
+def test_a_session_about_persons_of_three_rows_is_the_same(databases, tmp_path):
+    rows = of_persons("numbers")
+    more = {"unit": "who", "rows_per_unit": 3, "name": "people"}
+    memory = dp.Table(rows, DOMAIN, **more)
+    parquet.write_table(pa.table(rows), tmp_path / "people.parquet")
+    file = dp.ParquetTable(tmp_path / "people.parquet", DOMAIN, **more)
+    answered = []
+    for each in (memory, file, *databases.tables(rows, DOMAIN, **more, size=memory.facts.size)):
+        ledger = dp.Ledger.in_memory(dp.Budget(8, 1e-6), each, testing=True)
+        session = dp.Session(each, ledger, rng=SeededRng(3), max_price=1)
+        answered.append([repr(session.ask(text).value) for text in questions()[:12]])
+    assert all(each == answered[0] for each in answered[1:])
+
+
+def test_persons_that_come_go_or_lose_their_name_later(databases):
+    """Rows that name nobody are no one's; another number of persons shows that the rows changed."""
+    rows, name = of_persons("numbers", 200), "persons_later"
+    more = {"unit": "who", "rows_per_unit": 2, "name": "people"}
+    memory = dp.Table(rows, DOMAIN, **more)
+    both = databases.tables(rows, DOMAIN, name, **more, size=memory.facts.size)
+    hidden = [
+        SqlTable(where, name, DOMAIN, **more, neighbours="add-remove") for where in (databases.duck, databases.postgres)
+    ]
+    lost = rows["who"][0]
+    for each, open_number, connection in zip(both, hidden, (databases.duck, databases.postgres), strict=True):
+        connection.execute(f"UPDATE {name} SET who = NULL WHERE who = {lost}")
+        left = [place for place, who in enumerate(rows["who"]) if who != lost]
+        expected = dp.Table({key: [values[place] for place in left] for key, values in rows.items()}, DOMAIN, **more)
+        assert open_number.exact_sum(dp.Sum("age")) == expected.exact_sum(dp.Sum("age"))
+        with pytest.raises(LedgerMismatch, match="changed"):
+            each.exact_sum(dp.Sum("age"))
+        with pytest.raises(SchemaError, match="missing values"):
+            SqlTable(connection, name, DOMAIN, **more, neighbours="add-remove")
+
+
+def test_persons_that_sql_cannot_tell_apart_or_order_are_refused(databases, tables):
+    for where in (databases.duck, databases.address):
+        for unit in ("pay", "day", "ill"):
+            with pytest.raises(Unproven, match="whole numbers or text"):
+                SqlTable(where, "everybody", DOMAIN, neighbours="add-remove", unit=unit, rows_per_unit=2)
+        free = dp.Domain(town=Text(missing=True))
+        with pytest.raises(Unproven, match="hash of 'town'"):
+            SqlTable(where, "everybody", free, neighbours="add-remove", unit="sex", rows_per_unit=2)
 
 
 @pytest.mark.parametrize(

@@ -196,7 +196,8 @@ def _plan(kind: str, schema: dp.Schema | None, options: dict[str, Any], numbers:
     if schema is not None and schema.within is not None and stated is None:
         stated = schema.relation
     size = size or (None if schema is None else schema.size)
-    asked = {"alpha": options["alpha"], "beta": options["beta"], **numbers}
+    seconds = 0.0 if schema is None else schema.pass_seconds
+    asked = {"alpha": options["alpha"], "beta": options["beta"], "pass_seconds": seconds, **numbers}
     if share is not None:
         if ledger is None:
             raise ParameterError("a share of which ledger? Give --schema with one that names a ledger which is there")

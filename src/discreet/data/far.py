@@ -16,14 +16,15 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core import Codes, DiscreetError, Neighbours, ParameterError, SchemaError, exact
+from discreet.core import Codes, DiscreetError, ParameterError, SchemaError, exact
 from discreet.data.domain import Domain
-from discreet.data.ingest import PrivateRows, checked_domain, checked_edition, facts_of, identity_of
+from discreet.data.encoding import quietly
+from discreet.data.ingest import PrivateRows, checked_domain, checked_edition, facts_of
 from discreet.data.keys import DistinctKeys, mixed
 from discreet.data.needs import Needs, Offers
 from discreet.data.rows import (
@@ -32,6 +33,7 @@ from discreet.data.rows import (
     Batch,
     Facts,
     Filter,
+    Identity,
     Slice,
     Summand,
     Summed,
@@ -51,6 +53,7 @@ GATHER_LIMIT = 2**30
 BATCH_ROWS = 2**18
 """Rows that a part encodes at a time."""
 
+Result = TypeVar("Result")
 Batches = Iterable[Batch]
 Fold = Callable[[Batches], Any]
 """What is made of the batches of one part. A part has at least one, maybe empty, batch."""
@@ -74,19 +77,10 @@ class Far(PrivateRows):
     _domain: Domain
     _offers: Offers
 
-    def _declare(
-        self,
-        domain: Domain,
-        name: str,
-        neighbours: Neighbours | str,
-        unit: str | None,
-        rows_per_unit: int | None,
-        edition: str | None,
-    ) -> None:
+    def _declare(self, domain: Domain, identity: Identity, edition: str | None) -> None:
         """What the owner declares."""
         checked_edition(edition)
-        self._domain, self.source = checked_domain(domain), None
-        self.identity = identity_of(name, neighbours, unit, rows_per_unit)
+        self._domain, self.identity, self.source = checked_domain(domain), identity, None
 
     def _offer(self, gather_limit: int | None, pass_seconds: float, *, fixed: bool = True) -> None:
         limit = None if gather_limit is None else exact.whole(0, gather_limit=gather_limit)
@@ -152,24 +146,18 @@ class Far(PrivateRows):
         seen: list[str] = []
         reading(Batch.empty(self.facts.domain, seen))
         names = tuple(dict.fromkeys(name for name in seen if name != PERSONS))
-        return self._quietly(names or self.facts.domain.names[:1], fold, persons=PERSONS in seen)
+        read, persons = names or self.facts.domain.names[:1], PERSONS in seen
+        return self._quietly(lambda: self._folded(read, fold, persons=persons))
 
-    def _quietly(self, names: tuple[str, ...], fold: Fold, *, persons: bool) -> list[Any]:
-        """The folds; an engine's own error is replaced by a fixed one, since its text may quote rows."""
-        self.check_source()
-        try:
-            return self._folded(names, fold, persons=persons)
-        except DiscreetError:
-            raise
-        except Exception as error:
-            kind = type(error).__name__
-        finally:
-            self.check_source()
-        raise DiscreetError(f"the engine failed ({kind}); its own log says why")
+    def _quietly(self, work: Callable[[], Result]) -> Result:
+        """What the engine does; its own error is replaced by a fixed one, since its text may quote rows."""
+        with self._watched():
+            return quietly(work, "the engine failed; its own log says why", kind=DiscreetError)
 
     def _counted(self) -> int:
         """All declared columns are encoded once: what is wrong with a row is said now. How many rows there are."""
-        rows = [int(part) for part in self._quietly(self._domain.names, _checked, persons=False)]
+        found = self._quietly(lambda: self._folded(self._domain.names, _checked, persons=False))
+        rows = [int(part) for part in found]
         if max(rows) > MAX_ROWS or sum(rows) > MAX_FAR_ROWS:
             raise SchemaError("a far table holds at most 2**40 rows, and a part of it at most 2**31 - 1")
         return sum(rows)

@@ -64,7 +64,7 @@ class Scan:
 
     def frames(self, columns: Sequence[str]) -> Iterator[Any]:
         """The rows as pyarrow tables of at most batch_rows rows with these columns, in the order of the file."""
-        arrow, complaint = _module("pyarrow"), self._complaint
+        arrow, complaint = library("pyarrow"), self._complaint
         wanted = [_quoted(name) for name in columns]
         if self.is_csv:  # the columns of a CSV file are known to duckdb by their places
             quietly(lambda: _check_lines(self.path), complaint)
@@ -115,33 +115,28 @@ def resolved(path: str | os.PathLike[str]) -> Path:
         raise ParameterError(f"there is no file {os.fspath(path)!a}") from None
 
 
-def _module(name: str) -> Any:
+def library(name: str, extra: str = "sql") -> Any:
+    """An optional library; if it is not there, the extra that has it is named."""
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise ParameterError(f"reading a file of rows needs {name}: pip install discreet[sql]") from None
+        raise ParameterError(f"reading these rows needs {name}: pip install discreet[{extra}]") from None
 
 
 def _connect(scan: Scan, private: str = "") -> Any:
-    config = {
-        "memory_limit": scan.memory_limit,
-        "threads": scan.threads,
-        "temp_directory": private,
-        "preserve_insertion_order": True,
-        "python_enable_replacements": False,
-        "autoinstall_known_extensions": False,
-        "autoload_known_extensions": False,
-    }
-    duckdb = _module("duckdb")
+    off = ("python_enable_replacements", "autoinstall_known_extensions", "autoload_known_extensions")
+    config = {"memory_limit": scan.memory_limit, "threads": scan.threads, "temp_directory": private}
+    config |= {"preserve_insertion_order": True, **dict.fromkeys(off, False)}
+    duckdb = library("duckdb")
     complaint = f"duckdb does not start with memory_limit={scan.memory_limit!r} and threads={scan.threads!r}"
     return quietly(lambda: duckdb.connect(":memory:", config=config), complaint, kind=ParameterError)
 
 
 def parquet_types(path: Path) -> dict[str, str]:
     """The kind of each column of a Parquet file, by its declared type; no value and no statistics are looked at."""
-    parquet = _module("pyarrow.parquet")
+    parquet = library("pyarrow.parquet")
     schema = quietly(lambda: parquet.read_schema(path), f"{path.name!r} cannot be read as Parquet")
-    types = _module("pyarrow").types
+    types = library("pyarrow").types
     numbers = [("number", types.is_floating), ("number", types.is_decimal)]
     dates = [("date", types.is_date), ("timestamp", types.is_timestamp)]
     kinds = [("truth", types.is_boolean), ("whole", types.is_integer), *numbers, *dates]
@@ -150,17 +145,17 @@ def parquet_types(path: Path) -> dict[str, str]:
 
 def write_parquet(frame: Any, file: Any) -> None:
     """Write a pyarrow table to an open file."""
-    _module("pyarrow.parquet").write_table(frame, file)
+    library("pyarrow.parquet").write_table(frame, file)
 
 
 def table_of_batches(batches: Sequence[Any]) -> Any:
     """Pyarrow record batches as one table."""
-    return _module("pyarrow").Table.from_batches(batches)
+    return library("pyarrow").Table.from_batches(batches)
 
 
 def joined_tables(tables: Sequence[Any]) -> Any:
     """Pyarrow tables of the same columns, one after the other."""
-    return _module("pyarrow").concat_tables(tables)
+    return library("pyarrow").concat_tables(tables)
 
 
 def file_stamp(path: Path) -> tuple[int, int] | None:
@@ -175,7 +170,7 @@ def file_stamp(path: Path) -> tuple[int, int] | None:
 def row_groups(path: Path) -> tuple[dict[str, Any] | None, tuple[str, ...], list[int]]:
     """The types of a Parquet file's columns by name, None if a name is there twice; the names; how many rows each of
     its row groups has."""
-    parquet = _module("pyarrow.parquet")
+    parquet = library("pyarrow.parquet")
 
     def read() -> tuple[dict[str, Any] | None, tuple[str, ...], list[int]]:
         with parquet.ParquetFile(path) as file:
@@ -189,25 +184,29 @@ def row_groups(path: Path) -> tuple[dict[str, Any] | None, tuple[str, ...], list
 def read_row_groups(path: Path, groups: Sequence[int] | None, columns: Sequence[str], rows: int) -> Iterator[Any]:
     """These columns of some, or all, row groups of a Parquet file, as pyarrow tables of at most so many rows."""
     parquet, arrow, complaint = (
-        _module("pyarrow.parquet"),
-        _module("pyarrow"),
+        library("pyarrow.parquet"),
+        library("pyarrow"),
         f"{path.name!r} cannot be read as Parquet",
     )
     with quietly(lambda: parquet.ParquetFile(path), complaint) as file:
         chosen = [*range(file.num_row_groups)] if groups is None else [*groups]
         batches = quietly(lambda: file.iter_batches(rows, chosen, list(columns)), complaint)
         while (batch := quietly(lambda: next(batches, None), complaint)) is not None:
-            yield arrow.Table.from_batches([batch])
+            table = arrow.Table.from_batches([batch])
+            for place, field in enumerate(table.schema):
+                if arrow.types.is_string_view(field.type):
+                    table = table.set_column(place, field.name, table.column(place).cast(arrow.string()))
+            yield table
 
 
 def arrow_table(columns: Mapping[str, Any]) -> Any:
     """Arrays, and lists of texts or bytes, by name, as a pyarrow table."""
-    return _module("pyarrow").table(dict(columns))
+    return library("pyarrow").table(dict(columns))
 
 
 def text_array(texts: Sequence[str | None]) -> Any:
     """Texts as pyarrow's, also if all are missing."""
-    arrow = _module("pyarrow")
+    arrow = library("pyarrow")
     return arrow.array(texts, arrow.string())
 
 

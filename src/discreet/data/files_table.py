@@ -53,7 +53,7 @@ from discreet.data.files import (
     text_array,
     write_parquet,
 )
-from discreet.data.ingest import FIRST_EDITION, EncodedRows, KeptRows, needed, partition
+from discreet.data.ingest import FIRST_EDITION, EncodedRows, KeptRows, identity_of, needed, partition
 from discreet.data.pushdown import PushDown
 from discreet.data.rows import Batch, Identity, Summand, Summed, Texts
 
@@ -79,11 +79,8 @@ class RowGroups:
 
     def frames(self, names: Sequence[str]) -> Iterator[tuple[Frame, int]]:
         """These columns, with how many rows there are, batch by batch."""
-        files: dict[str, list[int]] = {}
         for path, group in self.groups:
-            files.setdefault(path, []).append(group)
-        for path, groups in files.items():
-            for table in read_row_groups(Path(path), groups, names, self.rows):
+            for table in read_row_groups(Path(path), [group], names, self.rows):
                 yield Frame(table), table.num_rows
 
     def batches(self, domain: Domain, names: tuple[str, ...], *, persons: bool) -> Iterator[Batch]:
@@ -279,17 +276,15 @@ class FilesTable(Far):
         stage: str | os.PathLike[str] | None = None,
         gather_limit: int = GATHER_LIMIT,
     ) -> None:
-        self._declare(domain, name, neighbours, unit, rows_per_unit, edition)
+        self._declare(domain, identity_of(name, neighbours, unit, rows_per_unit), edition)
         self._run = Processes(2) if run is None else run
         self._offer(gather_limit, self._run.pass_seconds)
         count = max(1, 4 * self._run.workers) if parts is None else exact.whole(parts=parts)
         given = tuple(paths) if isinstance(paths, (list, tuple)) else (paths,)
         rows = self._open(given, count, BATCH_ROWS)
-        spelled = any(type(part) is CsvFile for part in self._parts)
-        if unit is not None or stage is not None or spelled:
-            self._settle(*self._stage(stage, -(-rows // _ROWS_A_PART)), size=size, edition=edition)
-        else:
-            self._settle(counted := self._counted(), counted, size=size, edition=edition)
+        staged = unit is not None or stage is not None or any(type(part) is CsvFile for part in self._parts)
+        found = self._stage(stage, -(-rows // _ROWS_A_PART)) if staged else (self._counted(),) * 2
+        self._settle(*found, size=size, edition=edition)
         self._push_down(Scan(self.sources[0]))
 
     def _open(self, given: Sequence[str | os.PathLike[str]], count: int, rows: int) -> int:
@@ -326,11 +321,8 @@ class FilesTable(Far):
         """What duckdb finds by itself, if it can (`data.pushdown`)."""
         if self._push is None:
             return None
-        self.check_source()
-        try:
+        with self._watched():
             return ask(self._push)
-        finally:
-            self.check_source()
 
     def check_source(self) -> None:
         """LedgerMismatch if a file changed, came or went since this table was made."""
@@ -402,18 +394,16 @@ class ParquetTable(FilesTable):
         threads: int = 2,
         unit_memory: int = 2**28,
     ) -> None:
-        self._declare(domain, name, neighbours, unit, rows_per_unit, edition)
+        self._declare(domain, identity_of(name, neighbours, unit, rows_per_unit), edition)
         self._run, self.source = Here(), resolved(path)
         self._offer(None, self._run.pass_seconds)
         scan, memory = Scan(self.source, batch_rows, memory_limit, threads), exact.whole(unit_memory=unit_memory)
         if scan.is_csv:
             raise ParameterError("a ParquetTable reads a .parquet file; Table and FilesTable read .csv")
         rows = self._open((self.source,), 1, batch_rows)
-        if unit is not None:
-            kept = self._stage(None, -(-rows * _BYTES_TO_CHOOSE // memory), batch_rows)
-            self._settle(*kept, size=size, edition=edition)
-        else:
-            self._settle(counted := self._counted(), counted, size=size, edition=edition)
+        shares = -(-rows * _BYTES_TO_CHOOSE // memory)
+        found = (self._counted(),) * 2 if unit is None else self._stage(None, shares, batch_rows)
+        self._settle(*found, size=size, edition=edition)
         self._push_down(scan)
 
 

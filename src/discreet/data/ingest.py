@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -86,19 +87,13 @@ class PrivateRows(Shown):
     def exact_sum(self, query: Summand[Summed] | Callable[[Batch], Summed]) -> Summed:
         """The exact sum of a query, or of a bounded integer function of the rows. Not private."""
         partial = row_function(query)
-        self.check_source()
-        try:
+        with self._watched():
             return sum_of(self._batches(partial), partial)
-        finally:
-            self.check_source()
 
     def exact_gather(self, take: Callable[[Batch], npt.NDArray[Any]]) -> npt.NDArray[Any]:
         """What a function finds in the rows, all of it, in no promised order. Not private."""
-        self.check_source()
-        try:
+        with self._watched():
             return gathered_of(map(take, self._batches(take)))
-        finally:
-            self.check_source()
 
     def exact_slices(self, slices: Sequence[Slice], *, where: Filter | None = None, disjoint: bool) -> list[Codes]:
         """The exact most extreme values of columns. Not private."""
@@ -110,12 +105,9 @@ class PrivateRows(Shown):
             if where is not None:
                 where.mask(batch)
 
-        self.check_source()
-        try:
-            batches, domain = lambda: self._batches(reading), self.facts.domain
+        batches, domain = lambda: self._batches(reading), self.facts.domain
+        with self._watched():
             return slices_of(batches, slices, domain=domain, where=where, disjoint=disjoint)
-        finally:
-            self.check_source()
 
     def exact_distinct(self) -> tuple[Batch, Codes] | None:
         """The distinct rows with their counts, if they are fewer than half (`data.distinct`). Not private."""
@@ -125,9 +117,15 @@ class PrivateRows(Shown):
             for name in names:
                 batch.stored(name)
 
+        with self._watched():
+            return distinct_of(self._batches(reading), self.facts.domain)
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """The rows are those of the table before this block and after it."""
         self.check_source()
         try:
-            return distinct_of(self._batches(reading), self.facts.domain)
+            yield
         finally:
             self.check_source()
 
@@ -281,7 +279,7 @@ class EncodedRows:
 
     def order(self, identity: Identity) -> Words:
         """The keyed mix of each row's codes, and of the hashes of its texts: the order in which a person's are kept."""
-        order = np.array(int.from_bytes(_key(identity)[:8], "little"), dtype=np.uint64)
+        order = np.array(order_key(identity), dtype=np.uint64)
         for name, column in self.codes.items():
             words = column.astype(np.int64).view(np.uint64)
             if name in self.texts:
@@ -340,10 +338,11 @@ def batches_of(
 # Persons.
 
 
-def _key(identity: Identity) -> bytes:
+def order_key(identity: Identity) -> int:
     """The public key of a table with this declared name."""
     name = identity.name.encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(name, digest_size=16, person=b"discreet-rows/1").digest()
+    found = hashlib.blake2b(name, digest_size=16, person=b"discreet-rows/1").digest()
+    return int.from_bytes(found[:8], "little")
 
 
 def person_ids(parts: Sequence[Values], identity: Identity) -> Ids:
@@ -437,10 +436,15 @@ def partition(ids: Ids, parts: int) -> Codes:
     return (_mix(ids[0] ^ _mix(ids[1])) % np.uint64(parts)).astype(np.int64)
 
 
+MIX = (0x9E3779B97F4A7C15, 30, 0xBF58476D1CE4E5B9, 27, 0x94D049BB133111EB, 31)
+"""The numbers of the finalizer of splitmix64, in the order of its steps."""
+
+
 def _mix(words: Words) -> Words:
     """The finalizer of splitmix64: a fixed permutation of the 64-bit words."""
+    start, one, first, two, second, three = map(np.uint64, MIX)
     with np.errstate(over="ignore"):
-        words = words + np.uint64(0x9E3779B97F4A7C15)
-        words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return words ^ (words >> np.uint64(31))
+        words = words + start
+        words = (words ^ (words >> one)) * first
+        words = (words ^ (words >> two)) * second
+        return words ^ (words >> three)

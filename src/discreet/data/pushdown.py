@@ -111,10 +111,10 @@ def distinct_rows(run: Run, coded: Any, names: Sequence[str] | None = None) -> t
     None if they are half of the rows or more, or more than KEPT numbers: then nothing is kept of them.
     """
     names = mixed(coded.domain if names is None else coded.domain.project(names)) if names != () else ()
-    domain, most = coded.domain, KEPT // (len(names) + 1)
-    shape = tuple(domain.column(name).size for name in names)
     if not names:
         return None
+    domain, most = coded.domain, KEPT // (len(names) + 1)
+    shape = tuple(domain.column(name).size for name in names)
     keys, counts = run(coded.tally(Tally(axes=tuple(map(CodeOf, names)), shape=shape), limit=most + 1), integers=True)
     rows = np.asarray(counts, dtype=np.int64)
     if len(keys) > most or 2 * len(keys) >= rows.sum():

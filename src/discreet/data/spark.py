@@ -14,7 +14,6 @@ codes of the rows that are kept are staged in Spark's own storage (memory, then 
 from __future__ import annotations
 
 import functools
-import importlib
 import importlib.metadata
 import pickle
 import weakref
@@ -30,9 +29,9 @@ from discreet.data.domain import Domain
 from discreet.data.encoding import Frame
 from discreet.data.engines import TaskOutcome, results, run_shipped, shipped
 from discreet.data.far import BATCH_ROWS, GATHER_LIMIT, Far, Fold
-from discreet.data.files import arrow_table, file_stamp, table_of_batches
+from discreet.data.files import arrow_table, file_stamp, library, table_of_batches
 from discreet.data.files_table import WORDS, batch_of, fold_part, staged_batches, staged_names, staged_table
-from discreet.data.ingest import FIRST_EDITION, EncodedRows, needed
+from discreet.data.ingest import FIRST_EDITION, EncodedRows, identity_of, needed
 from discreet.data.rows import Batch
 
 _PLACE = "row_place"
@@ -71,7 +70,7 @@ class Spark:
 
 def this_session() -> Any:
     """The Spark session of this process, or a new one as its environment configures it (SPARK_REMOTE, its files)."""
-    return _module("pyspark.sql").SparkSession.builder.getOrCreate()
+    return library("pyspark.sql", "spark").SparkSession.builder.getOrCreate()
 
 
 def _parallelism(session: Any) -> int:
@@ -129,7 +128,7 @@ class SparkTable(Far):
     ) -> None:
         if not hasattr(frame, "mapInArrow"):
             raise ParameterError(f"frame must be a Spark DataFrame, found a {type(frame).__name__}")
-        self._declare(domain, name, neighbours, unit, rows_per_unit, edition)
+        self._declare(domain, identity_of(name, neighbours, unit, rows_per_unit), edition)
         self._offer(gather_limit, 2.0, fixed=False)
         self._frame, self._staged, self._stamps = frame, False, _local_stamps(frame)
         Frame.require(tuple(frame.columns), needed(domain, self.identity))
@@ -176,30 +175,15 @@ class SparkTable(Far):
 
         kept = self._frame.select(*names).mapInArrow(encoded, shape)
         if identity.unit is not None:
-            functions, window = _module("pyspark.sql.functions"), _module("pyspark.sql").Window
+            functions, window = library("pyspark.sql.functions", "spark"), library("pyspark.sql", "spark").Window
             order = [WORDS[2], *(f"c{place}" for place in range(len(domain)))]
             place = functions.row_number().over(window.partitionBy(*WORDS[:2]).orderBy(*order))
             kept = kept.withColumn(_PLACE, place).where(functions.col(_PLACE) <= identity.neighbours.rows)
-        self._frame = kept.persist()
+        self._frame = kept = kept.persist()
         self._close = weakref.finalize(self, _forget, self._frame)
         self._staged = True
-        return self._kept()
-
-    def _kept(self) -> tuple[int, int]:
-        """How many rows are staged, and of how many persons."""
-        try:
-            rows = int(self._frame.count())
-            return rows, rows if self.identity.unit is None else int(self._frame.where(f"{_PLACE} = 1").count())
-        except Exception as error:
-            kind = type(error).__name__
-        raise DiscreetError(f"the engine failed ({kind}); its own log says why")
-
-
-def _module(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise ParameterError("a table in Spark needs pyspark: pip install discreet[spark]") from None
+        rows = self._quietly(kept.count)
+        return rows, rows if identity.unit is None else self._quietly(self._frame.where(f"{_PLACE} = 1").count)
 
 
 def _forget(frame: Any) -> None:

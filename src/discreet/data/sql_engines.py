@@ -14,7 +14,6 @@ Messages of a database can quote values of rows, so of its errors only the type 
 from __future__ import annotations
 
 import functools
-import importlib
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +24,7 @@ from typing import Any, Protocol, TypeVar
 from discreet.core import ParameterError, SchemaError, SourceUnavailable, Unproven
 from discreet.data.addresses import DUCKDB, POSTGRES, require_no_password
 from discreet.data.encoding import quietly
-from discreet.data.files import file_stamp
+from discreet.data.files import file_stamp, library
 from discreet.data.sql_text import DIALECTS, Coded, Dialect, SqlSource, columns_sql, files_relation, require_source
 from discreet.data.tally import Run
 
@@ -79,40 +78,30 @@ def _asked(work: Callable[[], Result]) -> Result:
     return quietly(work, "the database does not answer", kind=SourceUnavailable)
 
 
-def _library(name: str, extra: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise ParameterError(f"reading rows there needs {name}: pip install discreet[{extra}]") from None
-
-
 def _columns(rows: Sequence[Sequence[Any]], width: int) -> list[Sequence[Any]]:
     return [*zip(*rows, strict=True)] if rows else [()] * width
 
 
-class PostgresEngine:
-    """Rows in PostgreSQL 14 or later, whose encoding is UTF8."""
+class _Server:
+    """A database of which no file is watched; a connection of its own for each snapshot, unless one was given."""
 
-    path = None
-    _BEGIN = (
-        "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-        "SET LOCAL standard_conforming_strings = on",
-        "SET LOCAL client_encoding = 'UTF8'",
-        "SET LOCAL TIME ZONE 'UTC'",
-    )
+    path: Path | None = None
+    _given: Any
+    _turn: threading.Lock
 
-    def __init__(self, where: Any) -> None:
-        self.dialect, self._psycopg = DIALECTS["postgres"], _library("psycopg", "postgres")
-        self._address = require_no_password(where, "database") if isinstance(where, str) else None
-        self._given, self._turn = None if isinstance(where, str) else where, threading.Lock()
+    def _connected(self) -> Any:
+        raise NotImplementedError
+
+    def _transaction(self, connection: Any) -> Iterator[Run]:
+        raise NotImplementedError
 
     def stamp(self) -> object:
-        """None: a server has no file to look at."""
+        """What changes when the file does; None of a server."""
         return None
 
     @contextmanager
     def snapshot(self) -> Iterator[Run]:
-        """One transaction; on a connection of its own, unless one was given."""
+        """One transaction."""
         if self._given is not None:
             with self._turn:
                 yield from self._transaction(self._given)
@@ -122,6 +111,22 @@ class PostgresEngine:
             yield from self._transaction(connection)
         finally:
             connection.close()
+
+
+class PostgresEngine(_Server):
+    """Rows in PostgreSQL 14 or later, whose encoding is UTF8."""
+
+    _BEGIN = (
+        "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        "SET LOCAL standard_conforming_strings = on",
+        "SET LOCAL client_encoding = 'UTF8'",
+        "SET LOCAL TIME ZONE 'UTC'",
+    )
+
+    def __init__(self, where: Any) -> None:
+        self.dialect, self._psycopg = DIALECTS["postgres"], library("psycopg", "postgres")
+        self._address = require_no_password(where, "database") if isinstance(where, str) else None
+        self._given, self._turn = None if isinstance(where, str) else where, threading.Lock()
 
     def _connected(self) -> Any:
         info = self._psycopg.conninfo
@@ -163,26 +168,18 @@ class PostgresEngine:
 
 
 _POSTGRES = {
-    16: SqlSource("boolean"),
-    **{
-        number: SqlSource("whole", 0, (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1))
-        for number, bits in ((21, 16), (23, 32), (20, 64))
-    },
-    1700: SqlSource("decimal", None),
-    25: SqlSource("text"),
-    1043: SqlSource("text"),
-    1082: SqlSource("date"),
-    1114: SqlSource("timestamp"),
-    1184: SqlSource("zoned"),
+    **{number: SqlSource("whole", 0, (-(2**bits), 2**bits - 1)) for number, bits in ((21, 15), (23, 31), (20, 63))},
+    **{16: SqlSource("boolean"), 1700: SqlSource("decimal", None), 25: SqlSource("text"), 1043: SqlSource("text")},
+    **{1082: SqlSource("date"), 1114: SqlSource("timestamp"), 1184: SqlSource("zoned")},
 }
 """char(n) is not among them: it is compared without the spaces at its end, and read with them."""
 
 
-class DuckEngine:
+class DuckEngine(_Server):
     """Rows in DuckDB: a file that is opened for reading, or a connection."""
 
     def __init__(self, where: Any) -> None:
-        self.dialect, self._duckdb = DIALECTS["duckdb"], _library("duckdb", "sql")
+        self.dialect, self._duckdb = DIALECTS["duckdb"], library("duckdb", "sql")
         self.path = Path(where).resolve() if isinstance(where, str) else None
         self._given, self._turn = None if isinstance(where, str) else where, threading.Lock()
         if self.path is not None and not self.path.is_file():
@@ -194,24 +191,10 @@ class DuckEngine:
             return None
         return file_stamp(self.path), file_stamp(self.path.with_name(self.path.name + ".wal"))
 
-    @contextmanager
-    def snapshot(self) -> Iterator[Run]:
-        """One transaction."""
-        if self._given is not None:
-            with self._turn:
-                yield from self._transaction(self._given)
-            return
-        settings = {
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-            "python_enable_replacements": False,
-            "enable_external_access": False,
-        }
-        connection = _asked(lambda: self._duckdb.connect(str(self.path), read_only=True, config=settings))
-        try:
-            yield from self._transaction(connection)
-        finally:
-            connection.close()
+    def _connected(self) -> Any:
+        off = ("autoinstall_known_extensions", "autoload_known_extensions", "python_enable_replacements")
+        settings = dict.fromkeys((*off, "enable_external_access"), False)
+        return self._duckdb.connect(str(self.path), read_only=True, config=settings)
 
     def _transaction(self, connection: Any) -> Iterator[Run]:
         _asked(lambda: connection.execute("BEGIN TRANSACTION"))
@@ -258,7 +241,9 @@ def coded_files(connection: Any, patterns: Sequence[str], domain: Any, staged: M
             sources[name] = SqlSource("code")
             continue
         with suppress(Unproven, SchemaError):
-            sources[name] = require_source(name, domain.column(name), source, speech, kind)
+            found = require_source(name, domain.column(name), source, speech, kind)
+            Coded(relation, domain, {name: found}, speech).codes((name,))  # a grid may be too fine for SQL
+            sources[name] = found
     coded = Coded(relation, domain, sources, speech)
     if any(int(each[0]) for each in run(coded.ingest())[1:]):
         raise SchemaError("duckdb does not read all entries as the library does")
@@ -277,27 +262,19 @@ def _duckdb_source(kind: str) -> SqlSource | None:
     return SqlSource("text") if kind.startswith("ENUM(") else SqlSource(plain[kind]) if kind in plain else None
 
 
-class OtherEngine:
-    """A connection of DB-API 2.0. Its statements are written and checked as text; no such database is in the tests."""
-
-    path = None
+class OtherEngine(_Server):
+    """A connection of DB-API 2.0: statements one after the other, each with a snapshot of its own. They are written and
+    checked as text; no such database is in the tests."""
 
     def __init__(self, connection: Any, dialect: Dialect) -> None:
-        self._connection, self.dialect, self._turn = connection, dialect, threading.Lock()
+        self._given, self.dialect, self._turn = connection, dialect, threading.Lock()
 
-    def stamp(self) -> object:
-        """None: a server has no file to look at."""
-        return None
-
-    @contextmanager
-    def snapshot(self) -> Iterator[Run]:
-        """Statements one after the other, each with a snapshot of its own."""
-        with self._turn:
-            cursor = _asked(self._connection.cursor)
-            try:
-                yield functools.partial(self._run, cursor)
-            finally:
-                cursor.close()
+    def _transaction(self, connection: Any) -> Iterator[Run]:
+        cursor = _asked(connection.cursor)
+        try:
+            yield functools.partial(self._run, cursor)
+        finally:
+            cursor.close()
 
     @staticmethod
     def _run(cursor: Any, sql: str, *, integers: bool = False) -> list[Sequence[Any]]:
@@ -325,27 +302,15 @@ def _driver_type(described: Sequence[Any], dialect: str) -> tuple[str, SqlSource
     return name, found
 
 
-_SCALED = SqlSource("decimal", 0, (0, 0))
+def _plain(**kinds: str) -> dict[str, SqlSource]:
+    return {name: SqlSource(kind) for kind, names in kinds.items() for name in names.split()}
+
+
+_SCALED, _NUMERIC = SqlSource("decimal", 0, (0, 0)), SqlSource("decimal", 9, (-(10**38) + 1, 10**38 - 1))
+_BIGQUERY = {"whole": "INTEGER INT64", "boolean": "BOOLEAN BOOL", "text": "STRING", "date": "DATE"}
 _DRIVERS: Mapping[str, Mapping[str, SqlSource]] = {
-    "bigquery": {
-        **{name: SqlSource("whole") for name in ("INTEGER", "INT64")},
-        **{name: SqlSource("boolean") for name in ("BOOLEAN", "BOOL")},
-        **{"STRING": SqlSource("text"), "DATE": SqlSource("date"), "DATETIME": SqlSource("timestamp")},
-        **{"TIMESTAMP": SqlSource("zoned"), "NUMERIC": SqlSource("decimal", 9, (-(10**38) + 1, 10**38 - 1))},
-    },
-    "snowflake": {
-        **{
-            "0": _SCALED,
-            "2": SqlSource("text"),
-            "3": SqlSource("date"),
-            "8": SqlSource("timestamp"),
-            "13": SqlSource("boolean"),
-        },
-    },
-    "tsql": {
-        **{"int": SqlSource("whole"), "bool": SqlSource("boolean"), "str": SqlSource("text"), "Decimal": _SCALED},
-        **{"date": SqlSource("date"), "datetime": SqlSource("timestamp")},
-    },
-    "duckdb": {},
-    "postgres": {},
+    "bigquery": {**_plain(**_BIGQUERY, timestamp="DATETIME", zoned="TIMESTAMP"), "NUMERIC": _NUMERIC},
+    "snowflake": {**_plain(text="2", date="3", timestamp="8", boolean="13"), "0": _SCALED},
+    "tsql": {**_plain(whole="int", boolean="bool", text="str", date="date", timestamp="datetime"), "Decimal": _SCALED},
+    **{"duckdb": {}, "postgres": {}},
 }

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 import threading
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -49,15 +49,20 @@ from discreet.data.ingest import (
     checked_rows,
     facts_of,
     identity_of,
+    needed,
+    order_key,
 )
 from discreet.data.needs import Offers
 from discreet.data.pushdown import distinct_rows, tallied
+from discreet.data.rows import Identity
 from discreet.data.rules import number_rule
 from discreet.data.sql_engines import engine_of
 from discreet.data.sql_text import (
     NO_LEVEL,
     NO_VALUE,
     Coded,
+    Dialect,
+    KeptPersons,
     SqlSource,
     all_sql,
     columns_sql,
@@ -65,6 +70,7 @@ from discreet.data.sql_text import (
     relation_of,
     require_source,
 )
+from discreet.data.tally import Tally, tallies_of
 
 _FEW = 2**20  # cells whose counts are fetched at once, to answer several questions about them
 _PROBED = 12  # levels of a category that are tried on the database
@@ -77,11 +83,11 @@ class Counting(Offers):
     coded: Coded | None = field(default=None, repr=False, compare=False)
 
     def answers(self, query: Any, facts: Any) -> bool:
-        tallies = getattr(query, "tallies", None)
-        if tallies is None or self.coded is None:
+        if self.coded is None:
             return False
+        tallies = tallies_of(query, facts.domain, several=self.coded.persons is not None)
         try:
-            return all(self.coded.tally(tally) for tally in tallies(facts.domain))
+            return tallies is not None and all(self.coded.tally(tally) for tally in tallies)
         except Unproven:
             return False
 
@@ -98,7 +104,9 @@ class SqlTable(PrivateRows):
     neighbours  "add-remove", or "replace-one": then the number of rows is public, and `size` and `version` must be
                 declared (a DuckDB file needs no version: the file is watched).
     version     the name of a relation of one row and one column, which the owner changes whenever rows change.
-    size, edition, name   as for Table. Every row is a person.
+    unit        the column that names the person, whole numbers or text, with rows_per_unit: PostgreSQL and DuckDB. The
+                rows that are kept are those that a Table keeps; every statement orders the rows of each person.
+    size, edition, name   as for Table.
 
     It answers Count, Histogram, KeyCount, Sum, VectorSum of Numbers, GroupCount, GroupSum, and what a session asks of
     these; anything else is refused before the charge.
@@ -122,12 +130,7 @@ class SqlTable(PrivateRows):
         rows_per_unit: int | None = None,
     ) -> None:
         domain, edition = checked_domain(domain), checked_edition(edition)
-        if unit is not None or rows_per_unit is not None:
-            raise Unproven(
-                "rows in a database are persons: the order in which a person's rows are kept is not computed in SQL; "
-                "make a view with one row per person, or export the rows to Parquet"
-            )
-        self.identity = identity_of(name, neighbours)
+        self.identity = identity_of(name, neighbours, unit, rows_per_unit)
         self._engine, self._local = engine_of(where, dialect), threading.local()
         self.source, self._stamp = self._engine.path, self._engine.stamp()
         self._require_guard(size, version)
@@ -138,17 +141,26 @@ class SqlTable(PrivateRows):
         self._version: str | None = None
         with self._engine.snapshot() as run:
             self._version = self._read_version(run)
-            types = _described(lambda: self._engine.types(run, columns_sql(target, domain.names, speech)), domain.names)
+            names = needed(domain, self.identity)
+            types = _described(lambda: self._engine.types(run, columns_sql(target, names, speech)), names)
             sources = {
                 found: require_source(found, domain.column(found), source, speech, kind)
                 for found, kind, source in types
+                if found in domain
             }
-            self._coded = Coded(target, domain, sources, speech)
+            whose = _kept_persons(domain, self.identity, speech, {found: source for found, _, source in types})
+            self._coded = Coded(target, domain, sources, speech, whose)
             for each in domain.names:
                 _probe(run, self._coded, each)
             rows, *wrong = (int(column[0]) for column in run(self._coded.ingest()))
-        _refuse_wrong(domain, wrong)
-        self.facts = facts_of(domain, self.identity, size=size, persons_found=checked_rows(rows), edition=edition)
+            _refuse_wrong(domain, wrong)
+            persons = checked_rows(rows)
+            if whose is not None:
+                ((nobody,),), ((persons,),) = run(self._coded.nobody()), run(self._coded.count())
+                if nobody:
+                    raise SchemaError(f"column {unit!r} names the person, and it has missing values")
+                run(self._coded.tally(Tally()))  # a statement of many columns that is too long fails now
+        self.facts = facts_of(domain, self.identity, size=size, persons_found=int(persons), edition=edition)
         self.check_source()
 
     def _require_guard(self, size: int | None, version: object) -> None:
@@ -183,8 +195,8 @@ class SqlTable(PrivateRows):
             self._local.stack, self._local.reader = stack, None
             try:
                 yield
-                if self._local.reader is not None and self._version != self._read_version(self._local.reader):
-                    self._refuse_changed()
+                if self._local.reader is not None:
+                    self._check_version(self._local.reader)
             finally:
                 self._local.stack = self._local.reader = None
         self._check_stamp()
@@ -194,12 +206,9 @@ class SqlTable(PrivateRows):
         if self._local.reader is None:
             self._check_stamp()
             run: Any = self._local.stack.enter_context(self._engine.snapshot())
-            if self._version != self._read_version(run):
+            self._check_version(run)
+            if self.facts.neighbours.replace_one and int(run(self._coded.count())[0][0]) != self.facts.size:
                 self._refuse_changed()
-            if self.facts.neighbours.replace_one:
-                ((rows,),) = run(self._coded.count())
-                if int(rows) != self.facts.size:
-                    self._refuse_changed()
             self._local.reader = run
         reader: Any = self._local.reader
         return reader
@@ -210,8 +219,11 @@ class SqlTable(PrivateRows):
             return
         self._check_stamp()
         with self._engine.snapshot() as run:
-            if self._version != self._read_version(run):
-                self._refuse_changed()
+            self._check_version(run)
+
+    def _check_version(self, run: Any) -> None:
+        if self._version != self._read_version(run):
+            self._refuse_changed()
 
     def _check_stamp(self) -> None:
         if self._engine.stamp() != self._stamp:
@@ -233,9 +245,10 @@ class SqlTable(PrivateRows):
     def exact_sum(self, query: Any) -> Any:
         """The exact sum of a query. Not private."""
         domain = self.facts.domain
-        if getattr(query, "tallies", None) is None:
+        tallies = tallies_of(query, domain, several=self._coded.persons is not None)
+        if tallies is None:
             raise NotOffered("rows in a database are counted and summed only")
-        statements = [(tally, self._coded.tally(tally)) for tally in query.tallies(domain)]
+        statements = [(tally, self._coded.tally(tally)) for tally in tallies]
         names = tuple(dict.fromkeys(name for tally, _ in statements for name in tally.columns()))
         with self.snapshot():
             if len(statements) > 1 and query.weighted is not None and self._few(names):
@@ -257,6 +270,24 @@ class SqlTable(PrivateRows):
     def _batches(self, reading: Callable[[Any], object]) -> NoReturn:
         """Not offered: no row leaves the database, for slices, to be gathered, or for a function of the library."""
         raise NotOffered("rows in a database are counted and summed only")
+
+
+def _kept_persons(
+    domain: Domain, identity: Identity, dialect: Dialect, sources: Mapping[str, SqlSource | None]
+) -> KeptPersons | None:
+    """Whose rows they are, if a person may have several; Unproven where SQL cannot choose those that a Table keeps."""
+    unit = identity.unit
+    if unit is None:
+        return None
+    source = sources[unit]
+    advice = "make a view with one row per person, or export the rows to Parquet"
+    if dialect.words is None:
+        raise Unproven(f"the order in which a person's rows are kept is not computed in this database: {advice}")
+    if source is None or source.kind not in ("whole", "text"):
+        raise Unproven(f"column {unit!r} names the person: it must hold whole numbers or text, or {advice}")
+    if free := [name for name, column in domain.items() if column.free]:
+        raise Unproven(f"the rows of a person are ordered by a hash of {free[0]!r}, which no SQL computes: {advice}")
+    return KeptPersons(unit, identity.neighbours.rows, order_key(identity), source.kind == "text")
 
 
 def relation_kinds(where: Any, relation: Sequence[str], dialect: str | None = None) -> dict[str, str]:

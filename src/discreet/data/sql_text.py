@@ -29,6 +29,7 @@ from sqlglot import exp
 from discreet.core import SchemaError, Unproven
 from discreet.data import calendar
 from discreet.data.domain import MAX_CODES, Column, Domain, Number
+from discreet.data.ingest import MIX
 from discreet.data.rules import GridRule, grid_denominator, holds, level_rule, measure_of, number_rule, period_rule
 from discreet.data.tally import (
     Added,
@@ -54,6 +55,7 @@ _YEARS = 1970 * 12 + 1  # the months of the year 0 and on, counted from 1, minus
 _LONGEST_DECIMAL = 38  # digits
 _MOST_ROWS = 2**40  # for which 64 bits are enough, or are not
 _REMEMBERED = 1000  # statements
+_KEPT = "kept_rows"  # of all persons, in a statement about some of their columns
 _MOST_DIGITS = 30  # of a bound or a step, after the point
 
 
@@ -78,6 +80,24 @@ class SqlSource:
 
 
 @dataclass(frozen=True, slots=True)
+class WordSpeech:
+    """Unsigned 64-bit words in a database, as texts for names of columns and for numbers: the word of a code, a word
+    plus (or times) a number modulo 2^64, two words combined bit by bit, one shifted to the right (and the bits that are
+    left), one that is written, and what is ordered as words are."""
+
+    code: str
+    modulo: str
+    either: str
+    shifted: str
+    written: str
+    ordered: str
+
+    def turned(self, word: str, bits: int) -> str:
+        """A word and itself, shifted to the right."""
+        return self.either.format(word, self.shifted.format(word, bits, 2 ** (64 - bits) - 1))
+
+
+@dataclass(frozen=True, slots=True)
 class Dialect:
     """What differs between databases.
 
@@ -88,6 +108,7 @@ class Dialect:
     truth      a boolean as a condition
     cut        the first characters of a text, compared by bytes; None: texts that are not listed are not read
     kinds      which kinds of sources are known
+    words      64-bit words, by which the rows of a person are ordered; None: every row is a person
     """
 
     name: str
@@ -99,6 +120,7 @@ class Dialect:
     cut: Callable[[exp.Expression, int], exp.Expression] | None = None
     truth: Callable[[exp.Expression], exp.Expression] = lambda entry: entry
     kinds: tuple[str, ...] = ("whole", "decimal", "text", "boolean", "date", "timestamp")
+    words: WordSpeech | None = None
 
     def text(self, expression: exp.Expression) -> str:
         """The SQL of an expression."""
@@ -328,27 +350,95 @@ def _periods(entry: exp.Expression, column: Any, source: SqlSource, dialect: Dia
 
 
 @dataclass(frozen=True, slots=True)
+class KeptPersons:
+    """At most `rows` rows of a person are kept: the first in the order that begins with this key (`data.ingest`)."""
+
+    unit: str
+    rows: int
+    key: int
+    text: bool
+
+    def who(self) -> exp.Expression:
+        """The person of a row; texts by their bytes."""
+        entry = exp.column(self.unit, quoted=True)
+        return _c_collation(entry) if self.text else entry
+
+    def named(self) -> exp.Expression:
+        """Whether a row names a person."""
+        return exp.not_(_is_null(exp.column(self.unit, quoted=True)))
+
+
+@dataclass(frozen=True, slots=True)
 class Coded:
     """A relation whose declared columns are read as codes.
 
     relation  the parts of its name: schema and table, or whatever stands behind FROM
+    persons   whose rows they are, if a person may have several
     """
 
     relation: exp.Expression
     domain: Domain
     sources: Mapping[str, SqlSource]
     dialect: Dialect
-    _made: dict[tuple[Tally, int | None], str] = field(default_factory=dict, repr=False, compare=False)
+    persons: KeptPersons | None = None
+    _made: dict[Any, str] = field(default_factory=dict, repr=False, compare=False)
 
     def codes(self, names: Sequence[str], *, strict: bool = False) -> exp.Subquery:
         """SELECT the codes of these columns, as c0, c1, ..., and the kept texts of those that are free as t0, ..."""
-        made = []
+        if self.persons is not None and not strict:
+            columns = self.domain.names
+            kept: list[Any] = [exp.column(f"c{columns.index(name)}").as_(f"c{at}") for at, name in enumerate(names)]
+            return exp.select(*(kept or [_number(1).as_("one")])).from_(_KEPT).subquery("coded")
+        made = self._encoded(names, strict=strict)
+        return exp.select(*(made or [_number(1).as_("one")])).from_(self.relation.copy()).subquery("coded")
+
+    def _kept(self, persons: KeptPersons) -> str:
+        """The codes of the rows that are kept of each person, by the keyed mix of `EncodedRows.order`, word by word.
+
+        A step of a mix looks at the word before it twice. It is a SELECT of its own, which OFFSET 0 keeps apart: put
+        into one expression the steps would double in length each time.
+        """
+        words = self.dialect.words
+        assert words is not None  # required when the table is made
+        start, one, first, two, second, last = MIX
+
+        def layer(inner: str, found: Mapping[str, str]) -> str:
+            made = ", ".join(f"{each} AS {name}" for name, each in found.items())
+            return f"SELECT *, {made} FROM ({inner}) AS before OFFSET 0"
+
+        def mixed(inner: str, given: Mapping[str, str]) -> str:
+            """The steps of `ingest._mix` but for the last."""
+            inner = layer(inner, {f"{each}0": words.modulo.format(word, "+", start) for each, word in given.items()})
+            for n, (bits, factor) in enumerate(((one, first), (two, second))):
+                turned = {each: words.turned(f"{each}{n}", bits) for each in given}
+                inner = layer(inner, {f"{e}{n + 1}": words.modulo.format(t, "*", factor) for e, t in turned.items()})
+            return inner
+
+        codes, word = [f"c{place}" for place in range(len(self.domain))], words.written.format(persons.key)
+        rows = exp.select(*self._encoded(self.domain.names), persons.who().as_("who")).from_(self.relation.copy())
+        inner = mixed(self.dialect.text(rows.where(persons.named())), {f"m{c}": words.code.format(c) for c in codes})
+        for code in codes:
+            inner = mixed(inner, {f"w{code}": words.either.format(word, words.turned(f"m{code}2", last))})
+            word = words.turned(f"w{code}2", last)
+        inner, listed = layer(inner, {"word": words.ordered.format(word)}), ", ".join(codes)
+        window = f"ROW_NUMBER() OVER (PARTITION BY who ORDER BY word, {listed})"
+        placed = f"SELECT {listed}, {window} AS nth FROM ({inner}) AS mixed"
+        return f"SELECT {listed} FROM ({placed}) AS placed WHERE nth <= {persons.rows}"
+
+    def nobody(self) -> str:
+        """How many rows name no person."""
+        assert self.persons is not None
+        rows = exp.select(_rows(self.dialect)).from_(self.relation.copy())
+        return self.dialect.text(rows.where(exp.not_(self.persons.named())))
+
+    def _encoded(self, names: Sequence[str], *, strict: bool = False) -> list[Any]:
+        made: list[Any] = []
         for place, name in enumerate(names):
             entry, column = exp.column(name, quoted=True), self.domain.column(name)
             made.append(code_of(entry, column, self.sources[name], self.dialect, strict=strict).as_(f"c{place}"))
             if column.free and self.dialect.cut is not None:
                 made.append(self.dialect.cut(entry.copy(), column.length).as_(f"t{place}"))
-        return exp.select(*(made or [_number(1).as_("one")])).from_(self.relation.copy()).subquery("coded")
+        return made
 
     def ingest(self) -> str:
         """How many rows there are, and for each column how many have no value or a level that is not declared."""
@@ -361,8 +451,11 @@ class Coded:
         return self.dialect.text(exp.select(_rows(self.dialect), *wrong).from_(self.codes(names, strict=True)))
 
     def count(self) -> str:
-        """How many rows there are."""
-        return self.tally(Tally())
+        """How many persons there are."""
+        if self.persons is None:
+            return self.tally(Tally())
+        who = exp.select(self.persons.who().as_("who")).from_(self.relation.copy()).where(self.persons.named())
+        return self.dialect.text(exp.select(_rows(self.dialect)).from_(who.distinct().subquery("persons")))
 
     def tally(self, tally: Tally, *, limit: int | None = None) -> str:
         """The cells that occur, as one number if their number is declared, how many rows are in each, and the sums."""
@@ -391,7 +484,12 @@ class Coded:
         sums = [self._sum(exp.column(f"a{place}"), tally.most) for place in range(len(amounts))]
         outer = exp.select(*groups, _rows(self.dialect), *sums).from_(inner.subquery("counted"))
         outer = outer.group_by(*(each.copy() for each in groups)) if groups else outer
-        return self.dialect.text(outer if limit is None else outer.limit(limit))
+        said = self.dialect.text(outer if limit is None else outer.limit(limit))
+        if self.persons is None:
+            return said
+        if _KEPT not in self._made:
+            self._made[_KEPT] = self._kept(self.persons)
+        return f"WITH {_KEPT} AS ({self._made[_KEPT]}) {said}"
 
     def _sum(self, amount: exp.Expression, most: int) -> exp.Expression:
         """Exact: in decimals where 64 bits could be too few."""
@@ -590,6 +688,19 @@ def _extracted(name: str, entry: exp.Expression) -> exp.Expression:
     return exp.Extract(this=exp.var(name), expression=entry)
 
 
+_DUCKDB_WORDS = WordSpeech(
+    "CAST({0} AS UBIGINT)",
+    "CAST((CAST({0} AS UHUGEINT) {1} '{2}'::UHUGEINT) & '18446744073709551615'::UHUGEINT AS UBIGINT)",
+    *("XOR({0}, {1})", "({0} >> {1})", "CAST('{0}' AS UBIGINT)", "{0}"),
+)
+# Signed integers of the same bits: a decimal is taken modulo 2^64 from -2^63 on.
+_SIGNED = "CAST(MOD(MOD({} + 2^63, 2^64) + 2^64, 2^64) - 2^63 AS BIGINT)".replace("2^63", str(2**63))
+_SIGNED = _SIGNED.replace("2^64", str(2**64))
+_POSTGRES_WORDS = WordSpeech(
+    "CAST({0} AS BIGINT)",
+    _SIGNED.format("CAST({0} AS DECIMAL) {1} {2}"),
+    *("({0} # {1})", "(({0} >> {1}) & {2})", _SIGNED.format("{0}"), "({0} # CAST('-9223372036854775808' AS BIGINT))"),
+)
 _EVERY_KIND = ("whole", "decimal", "text", "boolean", "date", "timestamp", "zoned")
 DIALECTS = {
     "duckdb": Dialect(
@@ -600,6 +711,7 @@ DIALECTS = {
         lambda entry, source: _call("MAKE_TIMESTAMP", _call("EPOCH_US", entry)) if source.kind == "zoned" else entry,
         cut=lambda entry, length: _c_collation(_call("LEFT", exp.cast(entry, "TEXT"), _number(length))),
         kinds=_EVERY_KIND,
+        words=_DUCKDB_WORDS,
     ),
     "postgres": Dialect(
         "postgres",
@@ -612,6 +724,7 @@ DIALECTS = {
         _extracted,
         lambda entry, length: _c_collation(_call("LEFT", exp.cast(entry, "TEXT"), _number(length))),
         kinds=_EVERY_KIND,
+        words=_POSTGRES_WORDS,
     ),
     "bigquery": Dialect(
         "bigquery",

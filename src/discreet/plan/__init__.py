@@ -195,6 +195,7 @@ def plan(
     features: Sequence[str] = (),
     radius: exact.Exact | None = None,
     huber: exact.Exact | None = None,
+    pass_seconds: float = 0.0,
     **numbers: int,
 ) -> Plan:
     """Promised accuracy for a budget, and with alpha the size that it needs; no data, nothing spent.
@@ -206,6 +207,7 @@ def plan(
     alpha    a wanted error, as a fraction; for a model its excess risk, for declared columns in the target's units
     domain   for a model: the declaration of a table; with target= and features= (all others unless they are named)
     radius   for linear and logistic: how long the coefficients may be, and huber= for linear, as the estimator has them
+    pass_seconds  what a pass over the rows costs: a far table's `offers.pass_seconds`, by which fit chooses, too
     """
     if kind not in KINDS:
         raise ParameterError(f"kind must be one of {', '.join(sorted(KINDS))}; found {kind!r}")
@@ -221,6 +223,7 @@ def plan(
         tuple(features),
         None if radius is None else exact.moderate(radius=radius),
         None if huber is None else exact.positive(huber=huber),
+        pass_seconds,
     )
     model.check(kind, numbers)
     wanted = None

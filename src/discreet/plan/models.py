@@ -55,7 +55,8 @@ def methods(problem: Problem, size: int | None = None) -> Methods:
     facts = Facts(_domain(problem), problem.neighbours, problem.size if size is None else size)
     if problem.kind in LOCATION:
         return location.methods(_loss(problem), _target(problem), facts, problem.funds)
-    return solvers.methods(_risk(problem, facts.size), facts, problem.funds)
+    seconds = problem.model.pass_seconds
+    return solvers.methods(_risk(problem, facts.size), facts, problem.funds, pass_seconds=seconds)
 
 
 def taken(problem: Problem, listed: Methods, needed: dict[str, int]) -> str | None:
@@ -149,7 +150,7 @@ def _risk(problem: Problem, size: int | None = None) -> Risk:
     if model.radius is not None:
         return replace(risk, feasible=Ball(model.radius))
     unit = risk.feasible.ball or Fraction(1)
-    return replace(risk, feasible=Ball(unit * solvers.default_radius(risk, facts, problem.funds)))
+    return replace(risk, feasible=Ball(unit * solvers.default_radius(risk, facts, problem.funds, model.pass_seconds)))
 
 
 def passes(problem: Problem, row: Any) -> int | None:

@@ -89,13 +89,15 @@ def in_cell(value: str | Fraction | float | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What a model is planned for: declared columns, or none; radius and huber as its estimator takes them."""
+    """What a model is planned for: declared columns, or none; radius and huber as its estimator takes them; what a pass
+    over the rows costs before its first row is read."""
 
     domain: Domain | None = None
     target: str | None = None
     features: tuple[str, ...] = ()
     radius: Fraction | None = None
     huber: Fraction | None = None
+    pass_seconds: float = 0.0
 
     def check(self, kind: str, numbers: Iterable[str]) -> None:
         """Whether this kind takes what is given."""

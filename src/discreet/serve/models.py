@@ -266,6 +266,7 @@ def planned(asked: dict[str, Any], session: dp.Session, name: str) -> dict[str, 
         shape = shape_of(kind, facts.domain, target, len(columns), asked["radius"], asked["huber"])
         numbers |= {"domain": facts.domain, "target": target, "features": columns, **shape}
     how = {"size": facts.size, "alpha": asked["alpha"], "beta": asked["beta"] or "0.05", **numbers}
+    how["pass_seconds"] = about.table.offers.pass_seconds
     if share is not None:
         owner = about.ledger.identity.rehearsal
         whose = {"ledger": about.ledger, "share": share, "allowance": None if owner else name}
