@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from discreet.display import one_line
+from discreet.core import Json, one_line, revive
 from discreet.query import Among, And, Between, Equals, Missing, Not, Or
-from discreet.records import Json, revive
 
 _PREDICATES: dict[str, type] = {each.NAME: each for each in (Among, And, Between, Equals, Missing, Not, Or)}
 _OWN_MEMOS = ("always",)  # that sessions of earlier versions wrote for a question without WHERE

@@ -15,9 +15,8 @@ import numpy as np
 
 from discreet.answering import answer_words
 from discreet.answering.linear_query import constant, linear
+from discreet.core import ParameterError, Sheet, Shown, UnsupportedQuery
 from discreet.data import Facts
-from discreet.display import Sheet, Shown
-from discreet.errors import ParameterError, UnsupportedQuery
 from discreet.query import (
     EVERYTHING,
     Count,

@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeGuard
 import click
 
 import discreet as dp
-from discreet.display import WIDE, CellTable, Pairs, Sheet
-from discreet.display import one_line as one_line
-from discreet.errors import BudgetExceeded, SchemaError, UnsupportedQuery
-from discreet.errors import DiscreetError as DiscreetError
-from discreet.errors import ParameterError as ParameterError
+from discreet.core import WIDE, BudgetExceeded, CellTable, Pairs, SchemaError, Sheet, UnsupportedQuery
+from discreet.core import DiscreetError as DiscreetError
+from discreet.core import ParameterError as ParameterError
+from discreet.core import one_line as one_line
 from discreet.ledger import Address
 
 if TYPE_CHECKING:

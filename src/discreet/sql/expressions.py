@@ -171,11 +171,10 @@ class Total(Expression):
 
     def of(self, group: Group) -> Estimated:
         value, error = group.reading(self.question)
-        low, high = value - error, value + error
-        if self.question.counting:
-            low = max(0.0, low)
-            return Estimated(round(value), low, max(min(high, group.most), value, low))
-        return Estimated(value, low, high)
+        if self.question.counting:  # outside the good event what was released may be no possible count
+            value = min(max(0.0, value), group.most)
+            return Estimated(round(value), max(0.0, value - error), max(min(value + error, group.most), value))
+        return Estimated(value, value - error, value + error)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from discreet.data import Batch, Domain, common_unit
-from discreet.predicate import And, Not, Or, Predicate
-from discreet.query import MAX_CELLS
+from discreet.query import MAX_CELLS, And, Not, Or, Predicate
 from discreet.row_functions import MAX_POWER, Bins, Cases, Choose, Fixed, Key, Lookup, Of, Plus, Power, Times, Value
 from discreet.sql.conditions import condition
 from discreet.sql.grammar import Node
