@@ -276,3 +276,18 @@ def test_the_blur_is_paid_for_the_tolerance_of_both_tables_and_for_the_grid():
         centres = [step * part / 7 for part in range(7)]
         moved = max(round((centre + far) / step) - round((centre - far) / step) for centre in centres)
         assert moved <= made.apart(known).l1 <= moved + 2
+
+
+def test_a_step_that_is_too_long_where_the_curvature_jumps_is_halved(monkeypatch):
+    """A gradient that is four times as steep on the other side of 0, where its root 1 is: a whole step goes to 4."""
+    search = object.__new__(op._Objective)
+    search.grain, search.enough = Fraction(1, 2**20), Fraction(1, 2**15)
+
+    def gradient(units):
+        point = units[0] * search.grain
+        return [4 * (point - 1) if point > 0 else point - 4]
+
+    monkeypatch.setattr(search, "gradient", gradient)
+    units, found = search._approached(np.array([-1.0]), lambda vector: vector)
+    assert found
+    assert units[0] * search.grain == pytest.approx(1, abs=1e-4)

@@ -42,6 +42,7 @@ _DOUBT = Fraction(1, 2**45)  # of the steepest slope: how far off one row's slop
 _SMALL = Fraction(1, 2**200)  # products of a few of these are floats
 _MOST_PASSES = 10**7  # of the slow solver, for each factor of e
 _NEWTON, _FAST = 40, 400  # passes of the fast solvers
+_AGAIN, _HALVED = 8, 4  # how often Newton's method begins anew where it stopped, and how often a step is halved
 _FEW = 2**12  # rows that a first guess is made from, at least; at most eight times as many
 _LEVELS = 40  # parts 1, 1/2, 1/4, ... of the rows from which that sample is taken
 _GAIN = 2.0**-6  # of the sum of the losses: what follows goes on in exact arithmetic
@@ -364,32 +365,43 @@ class _Objective:
         self.grain = Fraction(2) ** math.floor(math.log2(tolerance * known.strength / self.steepest / root / 8))
         self.slope_unit = Fraction(2) ** (math.ceil(math.log2(known.slope)) - _SLOPE_BITS)
         self.enough = max(Fraction(0), tolerance * known.strength - known.doubt(self.rows))
+        self.start = np.zeros(known.dimension)
 
     def solve(self) -> list[Fraction]:
         """The point: by Newton's method as far as it goes, from what some rows or all say; else by the descent that
         always arrives."""
         some = [count for count in self.halves if count >= _FEW]
         sampled = self.known.classes == 1 and self.rows > 4 * _FEW and some[-1] <= 8 * _FEW
-        for guess in (self._from_few, self._from_all) if sampled else (self._from_all,):
+        for guess in (self._from_few, *(self._from_all,) * _AGAIN) if sampled else (self._from_all,) * _AGAIN:
             units, found = self._approached(*self._guess(guess))
             if found:
                 return [each * self.grain for each in units]
+            self.start = np.array([float(each * self.grain) for each in units])
         return self._descended(units)
 
     def _approached(self, point: Floats, inverse: Linear) -> tuple[list[int], bool]:
-        """Steps by about the inverse of the curvature, which every step corrects, while gradients become shorter."""
+        """Steps by about the inverse of the curvature, which every step corrects, while gradients become shorter.
+
+        A step after which the gradient is longer is halved: where the curvature jumps, the whole may be too long.
+        """
         units = _rounded([Fraction(each) / self.grain for each in point.tolist()])
-        secants, length = _Secants(inverse), math.inf
+        secants, best, shortest, step, halved = _Secants(inverse), units, math.inf, point, 0
         for _ in range(_NEWTON):
             gradient = self.gradient(units)
             if self._short(gradient):
                 return units, True
             slope = np.array([float(each) for each in gradient])
-            step, last, length = secants.step(slope), length, float(np.linalg.norm(slope))
-            if not (length < last and bool(np.isfinite(step).all())):
+            length = float(np.linalg.norm(slope))
+            if length < shortest:
+                best, shortest, halved = units, length, 0
+                step = secants.step(slope)
+            else:
+                step, halved = step / 2, halved + 1
+                secants.before = None
+            if halved > _HALVED or not bool(np.isfinite(step).all()):
                 break
-            units = [each - move for each, move in zip(units, self._in_grains(step), strict=True)]
-        return units, False
+            units = [each - move for each, move in zip(best, self._in_grains(step), strict=True)]
+        return best, False
 
     def _descended(self, units: list[int]) -> list[Fraction]:
         """Gradient descent with the step 1/L: its distance from the minimum is known after any number of steps."""
@@ -451,7 +463,7 @@ class _Objective:
 
     def _from_all(self) -> tuple[Floats, Linear]:
         """About the minimum, and about the inverse of the curvature there."""
-        start = np.zeros(self.known.dimension)
+        start = self.start
         return self._newton(start, None, _GAIN) if self.known.classes == 1 else self._accelerated(start)
 
     def _newton(self, w: Floats, sample: Ints | None, enough: float) -> tuple[Floats, Linear]:

@@ -171,8 +171,8 @@ class Total(Expression):
 
     def of(self, group: Group) -> Estimated:
         value, error = group.reading(self.question)
-        if self.question.counting:  # outside the good event what was released may be no possible count
-            value = min(max(0.0, value), group.most)
+        if self.question.counting:  # outside the good event what was released may be below 0
+            value = max(0.0, value)
             return Estimated(round(value), max(0.0, value - error), max(min(value + error, group.most), value))
         return Estimated(value, value - error, value + error)
 
