@@ -316,8 +316,18 @@ def test_comparisons_become_ranges_of_the_grid():
 
 def test_a_range_without_values_is_never_true():
     assert where("age < 0") == where("age > 120") == where("age BETWEEN 4 AND 3") == Or()
-    assert where("visits NOT BETWEEN 4 AND 3") == Between("visits", -5, 5)
+    assert where("visits NOT BETWEEN 4 AND 3") == Not(Missing("visits"))
     assert where("age < 0 OR sex = 'F'") == Equals("sex", "F")
+
+
+def test_no_row_has_a_value_off_the_grid():
+    assert where("age = 3.5 OR sex = 'F'") == where("age > 120.5 OR sex = 'F'") == Equals("sex", "F")
+    assert where("age IN (3, 3.5, -1)") == Equals("age", 3)
+    assert where("age <> 3.5") == And()
+    assert (
+        where("visits <> 0.3") == where("visits NOT IN (0.3, 9)") == where("NOT visits = 0.3") == Not(Missing("visits"))
+    )
+    assert where("age < 120.5") == where("age > -1") == Between("age", 0, 120)
 
 
 def test_decimals_are_exact():

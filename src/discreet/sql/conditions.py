@@ -10,16 +10,16 @@ Predicates have two. So a condition is translated twice over, as "is true" and a
     true(x = v)   = Equals                     false(x = v)   = not Equals and not Missing
     true(x IS NULL) = Missing                  false(x IS NULL) = not Missing
 
-A value that a plain column is equal to must be one of the column's: on its grid, or a declared level; nothing is
-rounded. One that it is less or more than must be within its bounds, and is compared with the grid's values. Other
-conditions, such as age + 5 > 40, are solved exactly if they are linear in one number, and otherwise looked up in every
-cell of the declared columns (`rows.Table`).
+Conditions are about the values that the table holds, which are on the declared grid. A number or a date in a question
+is not rounded: one that is off the grid, or beyond the bounds, is compared with the grid's values and equal to none. A
+category's level must be a declared one. Other conditions, such as age + 5 > 40, are solved exactly if they are linear in
+one number, and otherwise looked up in every cell of the declared columns (`rows.Table`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -93,21 +93,21 @@ def comparison(scope: Scope, node: Node, wanted: bool) -> Predicate:
         cut = _cut(scope, right, name, column, sign in ("<=", ">"))
         ends = (0, cut - 1) if (sign in ("<", "<=")) == wanted else (cut, column.points - 1)
         return span(name, column, *ends)
-    equal = Equals(name, value_of(scope, right, name, column)[1])
-    return _either(name, column, equal, wanted == (sign == "="))
+    return _either(name, column, _one_of(scope, [right], name, column), wanted == (sign == "="))
 
 
 def _cut(scope: Scope, node: Node, name: str, column: Any, after: bool) -> int:
-    """The first code whose value is not below a literal, or lies after it. The literal need not be on the declared
-    grid, as the values are; a number lies within the declared bounds."""
+    """The first code whose value is not below a literal, or lies after it."""
     if column.calendar:
         day = moment(scope, node, name)
         return int(column.after(day)) if after else int(column.at_least(day))
-    given = -node.parts[0].value if node.kind == "minus" else node.value
-    if column.bounded and type(given) is Fraction and column.low <= given <= column.high:
-        place: Fraction = (given - column.low) / column.step
-        return math.floor(place) + 1 if after else math.ceil(place)
-    return int(value_of(scope, node, name, column)[0]) + after
+    given = literal_value(node)
+    if column.bounded and type(given) is Fraction:
+        place = (given - column.low) / column.step
+        return int(min(max(math.floor(place) + 1 if after else math.ceil(place), 0), column.points))
+    found = value_of(scope, node, name, column)
+    assert found is not None  # only a number or a date is off a grid
+    return int(found[0]) + after
 
 
 def moment(scope: Scope, node: Node, name: str) -> Any:
@@ -189,10 +189,7 @@ def between(scope: Scope, node: Node, wanted: bool) -> Predicate:
     if column.categorical:
         scope.refuse(node, f"column {name!r} has no order, so BETWEEN is not answered", f"Use {name} IN (...).")
     first, last = _cut(scope, low, name, column, False), _cut(scope, high, name, column, True) - 1
-    inside, wanted = span(name, column, first, last), wanted != node.value
-    if inside == Or() and not wanted:
-        return span(name, column, 0, column.points - 1)
-    return _either(name, column, inside, wanted)
+    return _either(name, column, span(name, column, first, last), wanted != node.value)
 
 
 def membership(scope: Scope, node: Node, wanted: bool) -> Predicate:
@@ -201,10 +198,16 @@ def membership(scope: Scope, node: Node, wanted: bool) -> Predicate:
     if found is None or not all(map(literal, listed)):
         return tabled(scope, node, wanted)
     name, column = found
-    codes = dict(value_of(scope, each, name, column) for each in listed)
+    return _either(name, column, _one_of(scope, listed, name, column), wanted != node.value)
+
+
+def _one_of(scope: Scope, listed: Sequence[Node], name: str, column: Column) -> Predicate:
+    """The column has one of the literals; no row has one that is off the grid."""
+    codes = dict(found for each in listed if (found := value_of(scope, each, name, column)) is not None)
     values = [codes[code] for code in sorted(codes)]
-    equal = Equals(name, values[0]) if len(values) == 1 else Among(name, values)
-    return _either(name, column, equal, wanted != node.value)
+    if len(values) > 1:
+        return Among(name, values)
+    return Equals(name, values[0]) if values else Or()
 
 
 def is_test(scope: Scope, node: Node, wanted: bool) -> Predicate:
@@ -243,11 +246,17 @@ def _check_boolean(scope: Scope, node: Node, name: str, column: Column) -> None:
 
 
 def _either(name: str, column: Column, true: Predicate, wanted: bool) -> Predicate:
+    if true == Or() and not wanted:
+        return present(name, column)
     return true if wanted else combined(And, [Not(true), present(name, column)])
 
 
-def value_of(scope: Scope, node: Node, name: str, column: Column) -> tuple[Any, Any]:
-    """The code of a literal and the column's own value of that code."""
+def literal_value(node: Node) -> Any:
+    return -node.parts[0].value if node.kind == "minus" else node.value
+
+
+def value_of(scope: Scope, node: Node, name: str, column: Column) -> tuple[Any, Any] | None:
+    """The code of a literal and the column's own value of that code; None for a number or a date off the grid."""
     if column.free:
         if node.kind != "text" or len(node.value) > column.length:
             reason = (
@@ -260,29 +269,48 @@ def value_of(scope: Scope, node: Node, name: str, column: Column) -> tuple[Any, 
         scope.refuse(node, f"column {name!r} is declared {column!r}: no value of it can be asked for", hint)
     if node.kind == "null":
         scope.refuse(node, "a comparison with NULL is never true", f"Write {name} IS NULL, or IS NOT NULL.")
-    given: Any = -node.parts[0].value if node.kind == "minus" else node.value
+    given: Any = literal_value(node)
     if column.bounded:
         if type(given) is not Fraction:
             reason = f"column {name!r} holds numbers, found {shown(str(given))}"
             scope.refuse(node, reason, "Write numbers without quotes.")
-        return _on_grid(scope, node, name, column, given)
+        return _on_grid(column, given)
     if not column.categorical:
         if type(given) is not str:
             scope.refuse(
                 node, f"column {name!r} holds dates, found {shown(str(given))}", "Dates look like '2024-01-31'."
             )
-        return _on_grid(scope, node, name, column, read_date(scope, Node("date", node.start, (), given)))
+        return _on_grid(column, read_date(scope, Node("date", node.start, (), given)))
     if node.kind == "date":
         scope.refuse(node, f"column {name!r} holds no dates", "Ask with a declared level.")
     return _level(scope, node, name, column, given)
 
 
-def _on_grid(scope: Scope, node: Node, name: str, column: Any, given: Any) -> tuple[int, Any]:
+def _on_grid(column: Any, given: Any) -> tuple[int, Any] | None:
+    (code,) = column.codes([given])
+    return None if code is None else (code, own_value(column, code))
+
+
+def rows_where(scope: Scope, node: Node) -> Predicate:
+    """The rows that a question is about. If there are none because of a value off its column's grid, it is named."""
+    found = condition(scope, node)
+    for each in node.walk() if found == Or() else ():
+        columns = [named for part in each.parts if (named := scope.column(part)) is not None]
+        for name, column in columns if each.kind in (*_MIRRORED, "between", "in") else ():
+            for part in filter(literal, each.parts):
+                _check_grid(scope, part, name, column)
+    return found
+
+
+def _check_grid(scope: Scope, node: Node, name: str, column: Any) -> None:
+    if not (column.bounded or column.calendar) or value_of(scope, node, name, column) is not None:
+        return
     try:
-        code = column.code(given)
+        column.code(moment(scope, node, name) if column.calendar else literal_value(node))
     except ParameterError as error:
-        scope.refuse(node, f"column {name!r}: {error}", "Nothing is rounded: ask with a value on the grid.")
-    return code, own_value(column, code)
+        scope.refuse(
+            node, f"column {name!r}: {error}", "So the condition is never true: the answer is 0 whatever the rows are."
+        )
 
 
 def _level(scope: Scope, node: Node, name: str, column: Any, given: Any) -> tuple[int, Any]:

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from discreet.data import Domain
 from discreet.predicate import EVERYTHING, And
-from discreet.sql.conditions import condition
+from discreet.sql.conditions import condition, rows_where
 from discreet.sql.grammar import SUBQUERY, From, Item, Node, SelectQuery
 from discreet.sql.naming import aggregated, written
 from discreet.sql.rows import combined
@@ -96,7 +96,7 @@ class Tables:
                     item.start, "an expression in brackets needs a name", "Write AS name after it."
                 )
             names[item.alias] = Derived(item.node, scope)
-        where = scope.where if query.where is None else combined(And, [scope.where, condition(scope, query.where)])
+        where = scope.where if query.where is None else combined(And, [scope.where, rows_where(scope, query.where)])
         if scope.absent:
             raise self.asked.refused(start, "a LEFT JOIN is not answered in a question in brackets", JOINS)
         return Scope(self.asked, scope.tables, scope.domain, {alias: names}, where)

@@ -27,7 +27,7 @@ from discreet.query import (
     Sum,
 )
 from discreet.row_functions import Fixed, Of, Plus, Power, Times, Value, check_value, joined, key_columns
-from discreet.sql.conditions import affine, condition
+from discreet.sql.conditions import affine, condition, rows_where
 from discreet.sql.dialects import rewritten
 from discreet.sql.expressions import (
     Arithmetic,
@@ -185,7 +185,7 @@ class _Binder(Tables):
         scope = replace(scope, aliases=aliases)
         where = scope.where
         if query.where is not None:
-            where = combined(And, [where, condition(scope, query.where)])
+            where = combined(And, [where, rows_where(scope, query.where)])
         keys, signatures = self.keys(scope, query, where)
         binder = _Outputs(scope, where, keys, signatures, self)
         found = binder.statement(query)
@@ -367,7 +367,7 @@ class _Outputs(Sentences):
         call = node
         if node.kind == "filter":
             call = node.parts[0]
-            where = combined(And, [where, condition(self.scope, node.parts[1])])
+            where = combined(And, [where, rows_where(self.scope, node.parts[1])])
         if call.kind == "within":
             return self.quantile(call, call.parts[0].value[0], call.parts[1], call.parts[0].parts, where)
         if call.kind != "call" or call.value[0] not in AGGREGATES:
@@ -400,7 +400,7 @@ class _Outputs(Sentences):
         if name == "COUNT":
             return Total(self.counted(combined(And, [where, self.there(parts[0])])))
         if name in ("COUNT_IF", "COUNTIF"):
-            return Total(self.counted(combined(And, [where, condition(scope, parts[0])])))
+            return Total(self.counted(combined(And, [where, rows_where(scope, parts[0])])))
         values = [summed(scope, part) for part in parts]
         rows = joined((where, *(value.known(scope.domain) for value in values)))
         for value, part in zip(values, parts, strict=True):

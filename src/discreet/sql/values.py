@@ -42,16 +42,16 @@ def summed(scope: Scope, node: Node) -> Value:
         case "name":
             return _column(scope, node)
         case "minus":
-            return _times(Fixed(-1), summed(scope, node.parts[0]))
+            return _times(scope, Fixed(-1), summed(scope, node.parts[0]))
         case "-" if any(scope.domain.column(name).calendar for name in columns_of(scope, node)):
             return _looked_up(scope, node)  # days between two dates
         case "+" | "-":
             left, right = (summed(scope, part) for part in node.parts)
-            return _plus(left, right if node.kind == "+" else _times(Fixed(-1), right))
+            return _plus(left, right if node.kind == "+" else _times(scope, Fixed(-1), right))
         case "*":
-            return _times(*(summed(scope, part) for part in node.parts))
+            return _times(scope, *(summed(scope, part) for part in node.parts))
         case "/" if node.parts[1].kind == "number" and node.parts[1].value:
-            return _times(Fixed(1 / node.parts[1].value), summed(scope, node.parts[0]))
+            return _times(scope, Fixed(1 / node.parts[1].value), summed(scope, node.parts[0]))
         case "case":
             return _cases(scope, node)
         case "cast" if node.value in NUMERIC - WHOLE:
@@ -88,7 +88,7 @@ def _plus(left: Value, right: Value) -> Value:
     return kept[0] if len(kept) == 1 else Plus(*kept)
 
 
-def _times(left: Value, right: Value) -> Value:
+def _times(scope: Scope, left: Value, right: Value) -> Value:
     parts = [part for each in (left, right) for part in (each.parts if type(each) is Times else (each,))]
     factor, rest = Fraction(1), list[Value]()
     for part in parts:
@@ -99,7 +99,10 @@ def _times(left: Value, right: Value) -> Value:
             rest[-1] = Power(base, power + _base(part)[1])
         else:
             rest.append(part)
-    if not rest or factor == 0:
+    if factor == 0:  # NULL times zero is NULL
+        known = combined(And, [part.known(scope.domain) for part in rest])
+        return Fixed(0) if known == And() else Choose([known], [Fixed(0)])
+    if not rest:
         return Fixed(factor)
     kept = [*([Fixed(factor)] if factor != 1 else []), *rest]
     return kept[0] if len(kept) == 1 else Times(*kept)
@@ -125,12 +128,13 @@ def _called(scope: Scope, node: Node) -> Value:
         return found if parts[1].value == 1 else Power(found, int(parts[1].value))
     if name == "IF" and len(parts) == 3:
         return _cases(scope, Node("case", node.start, parts, (False, True)))
-    if name == "COALESCE" and len(parts) == 2 and len(columns_of(scope, parts[0])) == 1:
-        there = Node("is", node.start, (parts[0],), (True, "NULL"))
-        (column,) = columns_of(scope, parts[0])
-        if scope.domain.column(column).missing_code is not None:
-            return _cases(scope, Node("case", node.start, (there, *parts), (False, True)))
-        return summed(scope, parts[0])
+    if name == "COALESCE" and len(parts) == 2:
+        first, otherwise = (None if part.kind == "null" else summed(scope, part) for part in parts)
+        known = Or() if first is None else first.known(scope.domain)
+        if first is not None and known == And():
+            return first
+        if first is not None or otherwise is not None:
+            return Choose([known], [first], otherwise)
     return _looked_up(scope, node)
 
 
@@ -138,12 +142,14 @@ def _looked_up(scope: Scope, node: Node) -> Value:
     """A function looked up in every cell: one condition for each of its values."""
     if not columns_of(scope, node):
         value = compiled(scope, node)({})
+        _check_some(scope, node, [value])
         if type(value) is not Fraction:
             scope.refuse(node, "a number is expected here", "Sums are of numbers.")
         return Fixed(value)
     table = CellValues(scope, node)
     different = list(dict.fromkeys(value for value in table.values if value is not None))
-    if not different or any(type(value) not in (Fraction, bool) for value in different):
+    _check_some(scope, node, different)
+    if any(type(value) not in (Fraction, bool) for value in different):
         scope.refuse(node, "a number is expected here", "Sums are of numbers with declared bounds.")
     if len(different) <= _FEW:
         where = [table.where(lambda found, value=value: found == value) for value in different]  # type: ignore[misc]
@@ -154,6 +160,12 @@ def _looked_up(scope: Scope, node: Node) -> Value:
     step = common_unit([value for value in different if value])
     numbers = [0 if value is None else int(value / step) for value in table.values]
     return Lookup(table.columns, numbers, step, table.where(lambda value: value is not None))
+
+
+def _check_some(scope: Scope, node: Node, values: list[Any]) -> None:
+    if all(value is None for value in values):
+        hint = "Look at what CASE or NULLIF leave of the declared values."
+        scope.refuse(node, "this is NULL whatever the rows are", hint)
 
 
 def ends_within(value: Value, where: Predicate, domain: Domain) -> tuple[Fraction, Fraction]:
