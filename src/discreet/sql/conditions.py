@@ -12,8 +12,8 @@ Predicates have two. So a condition is translated twice over, as "is true" and a
 
 Conditions are about the values that the table holds, which are on the declared grid. A number or a date in a question
 is not rounded: one that is off the grid, or beyond the bounds, is compared with the grid's values and equal to none. A
-category's level must be a declared one. Other conditions, such as age + 5 > 40, are solved exactly if they are linear in
-one number, and otherwise looked up in every cell of the declared columns (`rows.Table`).
+category's level must be a declared one. Other conditions, such as age + 5 > 40, are solved exactly if they are linear
+in one number, and otherwise looked up in every cell of the declared columns (`rows.CellValues`).
 """
 
 from __future__ import annotations
