@@ -85,15 +85,19 @@ def comparison(scope: Scope, node: Node, wanted: bool) -> Predicate:
         return tabled(scope, node, wanted) if linear is None else linear
     name, column = found
     if sign in _ORDERS:
-        if column.free:
-            scope.refuse(node, f"column {name!r} holds texts that nobody listed: they are not ordered", _TEXTS)
-        if column.categorical:
-            reason = f"column {name!r} has no order, so {sign} is not answered"
-            scope.refuse(node, reason, f"List the levels that are meant: {name} IN (...).")
+        _check_ordered(scope, node, name, column, sign)
         cut = _cut(scope, right, name, column, sign in ("<=", ">"))
         ends = (0, cut - 1) if (sign in ("<", "<=")) == wanted else (cut, column.points - 1)
         return span(name, column, *ends)
     return _either(name, column, _one_of(scope, [right], name, column), wanted == (sign == "="))
+
+
+def _check_ordered(scope: Scope, node: Node, name: str, column: Column, sign: str) -> None:
+    if column.free:
+        scope.refuse(node, f"column {name!r} holds texts that nobody listed: they are not ordered", _TEXTS)
+    if column.categorical:
+        reason = f"column {name!r} has no order, so {sign} is not answered"
+        scope.refuse(node, reason, f"List the levels that are meant: {name} IN (...).")
 
 
 def _cut(scope: Scope, node: Node, name: str, column: Any, after: bool) -> int:
@@ -184,10 +188,7 @@ def between(scope: Scope, node: Node, wanted: bool) -> Predicate:
         ends = (Node(">=", node.start, (target, low)), Node("<=", node.start, (target, high)))
         return condition(scope, Node("and", node.start, ends), wanted=wanted != node.value)
     name, column = found
-    if column.free:
-        scope.refuse(node, f"column {name!r} holds texts that nobody listed: they are not ordered", _TEXTS)
-    if column.categorical:
-        scope.refuse(node, f"column {name!r} has no order, so BETWEEN is not answered", f"Use {name} IN (...).")
+    _check_ordered(scope, node, name, column, "BETWEEN")
     first, last = _cut(scope, low, name, column, False), _cut(scope, high, name, column, True) - 1
     return _either(name, column, span(name, column, first, last), wanted != node.value)
 
@@ -276,11 +277,7 @@ def value_of(scope: Scope, node: Node, name: str, column: Column) -> tuple[Any, 
             scope.refuse(node, reason, "Write numbers without quotes.")
         return _on_grid(column, given)
     if not column.categorical:
-        if type(given) is not str:
-            scope.refuse(
-                node, f"column {name!r} holds dates, found {shown(str(given))}", "Dates look like '2024-01-31'."
-            )
-        return _on_grid(column, read_date(scope, Node("date", node.start, (), given)))
+        return _on_grid(column, moment(scope, node, name))
     if node.kind == "date":
         scope.refuse(node, f"column {name!r} holds no dates", "Ask with a declared level.")
     return _level(scope, node, name, column, given)
@@ -295,22 +292,17 @@ def rows_where(scope: Scope, node: Node) -> Predicate:
     """The rows that a question is about. If there are none because of a value off its column's grid, it is named."""
     found = condition(scope, node)
     for each in node.walk() if found == Or() else ():
-        columns = [named for part in each.parts if (named := scope.column(part)) is not None]
-        for name, column in columns if each.kind in (*_MIRRORED, "between", "in") else ():
-            for part in filter(literal, each.parts):
+        for name, column in filter(None, map(scope.column, each.parts if each.kind in _ATOMS else ())):
+            for part in filter(literal, each.parts if column.ordered else ()):
                 _check_grid(scope, part, name, column)
     return found
 
 
 def _check_grid(scope: Scope, node: Node, name: str, column: Any) -> None:
-    if not (column.bounded or column.calendar) or value_of(scope, node, name, column) is not None:
-        return
     try:
         column.code(moment(scope, node, name) if column.calendar else literal_value(node))
     except ParameterError as error:
-        scope.refuse(
-            node, f"column {name!r}: {error}", "So the condition is never true: the answer is 0 whatever the rows are."
-        )
+        scope.refuse(node, f"column {name!r}: {error}", "So the condition is never true: the answer is 0 in any case.")
 
 
 def _level(scope: Scope, node: Node, name: str, column: Any, given: Any) -> tuple[int, Any]:

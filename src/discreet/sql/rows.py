@@ -367,18 +367,7 @@ def _as_moment(scope: Scope, node: Node, value: Any) -> Any:
 
 
 WHOLE = frozenset(["INTEGER", "INT", "BIGINT", "SMALLINT", "TINYINT", "INT64", "INT4", "INT8", "SIGNED"])
-NUMERIC = WHOLE | {
-    "DOUBLE",
-    "FLOAT",
-    "REAL",
-    "DECIMAL",
-    "NUMERIC",
-    "FLOAT64",
-    "FLOAT8",
-    "FLOAT4",
-    "NUMBER",
-    "BIGNUMERIC",
-}
+NUMERIC = WHOLE | frozenset("DOUBLE FLOAT REAL DECIMAL NUMERIC FLOAT64 FLOAT8 FLOAT4 NUMBER BIGNUMERIC".split())
 _TEXTUAL = frozenset(["VARCHAR", "TEXT", "STRING", "CHAR", "NVARCHAR"])
 
 

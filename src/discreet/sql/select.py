@@ -437,9 +437,7 @@ class _Outputs(Sentences):
             return EVERYTHING  # every row is a person's
         found = scope.column(node)
         if found is not None and found[1].free:
-            if found[1].missing_code is not None:
-                return Not(Missing(found[0]))
-            return EVERYTHING
+            return EVERYTHING if found[1].missing_code is None else Not(Missing(found[0]))
         if found is not None and not found[1].coded:
             scope.refuse(node, f"column {found[0]!r} is declared {found[1]!r}: SQL cannot ask about it", SHAPES)
         if found is not None and found[1].missing_code is None:

@@ -70,10 +70,7 @@ def _column(scope: Scope, node: Node) -> Value:
     name, column = found
     if column.bounded:
         return Of(name)
-    if not column.listed:
-        hint = "Declare it Number(low, high, step): sums need bounds."
-        scope.refuse(node, f"column {name!r} is declared {column!r}: it has no bounded sum", hint)
-    kinds = {type(plain_value(column, code)) for code in range(column.size)} - {type(None)}
+    kinds = {type(plain_value(column, code)) for code in range(column.size if column.listed else 0)} - {type(None)}
     if kinds != {bool} and kinds != {Fraction}:
         hint = "Declare it Number(low, high, step): sums need bounds."
         scope.refuse(node, f"column {name!r} is declared {column!r}: it has no bounded sum", hint)
@@ -130,11 +127,9 @@ def _called(scope: Scope, node: Node) -> Value:
         return _cases(scope, Node("case", node.start, parts, (False, True)))
     if name == "COALESCE" and len(parts) == 2:
         first, otherwise = (None if part.kind == "null" else summed(scope, part) for part in parts)
-        known = Or() if first is None else first.known(scope.domain)
-        if first is not None and known == And():
-            return first
-        if first is not None or otherwise is not None:
-            return Choose([known], [first], otherwise)
+        if first is not None:
+            known = first.known(scope.domain)
+            return first if known == And() else Choose([known], [first], otherwise)
     return _looked_up(scope, node)
 
 
