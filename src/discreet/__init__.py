@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet import composition, data, errors, mechanisms
 from discreet.certificate import Certificate, certificate
+from discreet.core import Budget, BudgetExceeded, DiscreetError, Funds, Guarantee, Neighbours, Share
 from discreet.data import (
     Category,
     Database,
@@ -27,9 +28,6 @@ from discreet.data import (
     Timestamp,
     Vector,
 )
-from discreet.errors import BudgetExceeded, DiscreetError
-from discreet.funds import Funds
-from discreet.guarantee import Budget, Guarantee, Neighbours, Share
 from discreet.ledger import Ledger
 from discreet.mechanisms import ContinualCounter, Exponential, Gaussian, Laplace, calibrate
 from discreet.plan import plan
@@ -41,7 +39,7 @@ from discreet.session import Session
 
 if TYPE_CHECKING:
     from discreet.answering import Answer
-    from discreet.data.sql_table import SqlTable
+    from discreet.data import SqlTable
     from discreet.estimators import (
         PCA,
         BoxClassifier,

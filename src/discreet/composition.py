@@ -26,13 +26,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from discreet import exact
-from discreet.errors import ParameterError
-from discreet.exact import Exact
-from discreet.guarantee import (
+from discreet.core import (
     SLACK,
     Budget,
+    Exact,
     Guarantee,
+    ParameterError,
+    exact,
     float_up,
     gaussian_to_delta,
     gaussian_to_epsilon,

@@ -10,7 +10,22 @@ A module that needs several of these imports them from here.
 
 from discreet import exact
 from discreet.arrays import WORD, Codes, Floats, IntArray, Ints, Mask, Words, packed, unpacked
-from discreet.display import EMPTY, WIDE, Block, CellTable, Pairs, Paragraph, Sentence, Sheet, Shown, one_line, round_up
+from discreet.display import (
+    EMPTY,
+    NO_BOUND,
+    WIDE,
+    Block,
+    CellTable,
+    Pairs,
+    Paragraph,
+    Sentence,
+    Sheet,
+    Shown,
+    number,
+    one_line,
+    round_up,
+    rounded,
+)
 from discreet.errors import (
     AboveMaxPrice,
     BudgetExceeded,
@@ -58,6 +73,18 @@ from discreet.funds import (
     remaining_books,
     spent_books,
 )
-from discreet.guarantee import ORDERS, SLACK, Budget, Guarantee, Neighbours, Share, log_fraction, renyi_to_epsilon
+from discreet.guarantee import (
+    ORDERS,
+    SLACK,
+    Budget,
+    Guarantee,
+    Neighbours,
+    Share,
+    float_up,
+    gaussian_to_delta,
+    gaussian_to_epsilon,
+    log_fraction,
+    renyi_to_epsilon,
+)
 from discreet.records import Json, canonical, digest, record, revive
 from discreet.rng import Rng, SeededRng, checked_rate, checked_scale, checked_variance

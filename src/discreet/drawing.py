@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet.display import number, one_line
-from discreet.errors import ParameterError
+from discreet.core import ParameterError, number, one_line
 
 INK, FAINT, GRID, PAPER = "#1d2329", "#5c6670", "#dfe3e7", "#ffffff"
 SERIES = ("#0b62a4", "#c2500f", "#00785a", "#9a3f7f", "#7a6400", "#4a5a9b", "#8c3b3b", "#3d6f7d", "#55606b")

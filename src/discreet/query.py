@@ -93,6 +93,7 @@ from discreet.predicate import (
     require_shallow,
 )
 from discreet.row_functions import (
+    MAX_POWER,
     Bins,
     Cases,
     Choose,

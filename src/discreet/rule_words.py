@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 import discreet as dp
-from discreet.data.declaration import column_record, plain
+from discreet.data import column_record, plain
 
 READING = (
     "A row is labelled positive where the sentence holds. A number is moved into low .. high and rounded down to a "

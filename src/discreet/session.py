@@ -36,8 +36,7 @@ from discreet.core import (
     exact,
     one_line,
 )
-from discreet.data import JOIN, Database, Dataset, DistinctRows, Domain, is_dataset
-from discreet.data.declaration import sheet as declaration_sheet
+from discreet.data import JOIN, Database, Dataset, DistinctRows, Domain, declaration_sheet, is_dataset
 from discreet.ledger import Ledger, check_table
 from discreet.query import Count, Histogram, KeyCount, Question, Sum, is_question
 

@@ -12,8 +12,7 @@ from typing import Any, ClassVar
 import pytest
 
 import discreet as dp
-from discreet.certificate import Certificate, Evidence, certificate, check, read_export
-from discreet.certificate.certificate import complete
+from discreet.certificate import Certificate, Evidence, certificate, check, complete, read_export
 from discreet.data import Dataset, Facts
 from discreet.erm.descent import Average, Descent
 from discreet.erm.feasible_sets import Ball

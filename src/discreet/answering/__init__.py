@@ -24,36 +24,32 @@ released: the ledger's entries are the state, and a session that was killed goes
     generalization.py     from the rows to the population they were drawn from
 """
 
-from discreet.answering.adaptive import AdaptiveAnswers
+from discreet.answering.adaptive import SOURCES, AdaptiveAnswers, Inquiry
 from discreet.answering.answer import Answer, Assembly, asked_directly, frame_of
 from discreet.answering.answer_json import answer_from, answer_record, cost_from, cost_record
+from discreet.answering.averaged_weights import MAX_CELLS as MAX_AVERAGED
 from discreet.answering.averaged_weights import AveragedWeights
 from discreet.answering.calibration import Calibration, SessionTerms
 from discreet.answering.chosen_tables import ChosenTables
 from discreet.answering.epochs import EpochAnswers
 from discreet.answering.generalization import FAILURE, Disclosures, drift
 from discreet.answering.linear_query import meaning
+from discreet.answering.measurement import noise_bound
 from discreet.answering.multiplicative_weights import ClassicAnswers
-from discreet.answering.multiplicative_weights_parameters import BETTER, LECTURE, Classic, program
+from discreet.answering.multiplicative_weights_parameters import (
+    BETTER,
+    LECTURE,
+    Classic,
+    CountingProblem,
+    better_for,
+    least_alpha,
+    lecture_for,
+    needed,
+    program,
+)
 from discreet.answering.quantiles import Ranked, drawn, needed_draws
 from discreet.answering.residual_marginals import ResidualMarginals
-from discreet.answering.transcript import Transcript
+from discreet.answering.transcript import SEVERAL, Transcript
 from discreet.answering.unknown_keys import KeysPrice, keys_price, stable_keys, unknown_keys
 from discreet.answering.workload import Marginals
 from discreet.hypothesis import Hypothesis
-
-__all__ = ["BETTER", "FAILURE", "LECTURE", "AdaptiveAnswers", "Answer", "Assembly", "AveragedWeights", "Calibration"]
-__all__ += [
-    "Classic",
-    "ClassicAnswers",
-    "Disclosures",
-    "Hypothesis",
-    "Marginals",
-    "Ranked",
-    "SessionTerms",
-    "Transcript",
-]
-__all__ += ["KeysPrice", "keys_price", "stable_keys", "unknown_keys"]
-__all__ += ["answer_from", "answer_record", "cost_from", "cost_record"]
-__all__ += ["asked_directly", "drawn", "drift", "frame_of", "meaning", "needed_draws", "program"]
-__all__ += ["ChosenTables", "EpochAnswers", "ResidualMarginals"]

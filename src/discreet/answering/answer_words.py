@@ -12,9 +12,19 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from discreet.display import EMPTY, NO_BOUND, CellTable, Paragraph, Sheet, number, one_line, round_up, rounded
+from discreet.core import (
+    EMPTY,
+    NO_BOUND,
+    CellTable,
+    Paragraph,
+    ParameterError,
+    Sheet,
+    number,
+    one_line,
+    round_up,
+    rounded,
+)
 from discreet.drawing import Interval, NumberPanel, measurements
-from discreet.errors import ParameterError
 
 Answer = Any
 """A `discreet.Answer`, which imports this module."""

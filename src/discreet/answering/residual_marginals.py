@@ -31,8 +31,7 @@ from discreet.answering.averaged_weights import Together
 from discreet.answering.measurement import Measured
 from discreet.core import Exact, Funds, Guarantee, OutOfRange, ParameterError, Rng, checked_variance, exact
 from discreet.data import Dataset, Domain, Facts, Floats, IntArray, Needs
-from discreet.hypothesis import Linear, Scope
-from discreet.hypothesis.residuals import ResidualFit, centred, parts_of_scopes, spread_over, summed_to
+from discreet.hypothesis import Linear, ResidualFit, Scope, centred, parts_of_scopes, spread_over, summed_to
 from discreet.mechanisms import FINE, calibrate
 from discreet.query import Count, Histogram, require_numbers
 

@@ -20,9 +20,7 @@ from discreet.answering.answer import Answer
 from discreet.answering.transcript import SEVERAL
 from discreet.core import ATTO, NOTHING, Caps, Funds, ParameterError, Price, record
 from discreet.ledger import Ledger
-from discreet.mechanisms import StableGaussian, StableHistogram, calibrate
-from discreet.mechanisms.stable import least_bound, least_gaussian_bound
-from discreet.query import KeyCount
+from discreet.mechanisms import KeyCount, StableGaussian, StableHistogram, calibrate, least_bound, least_gaussian_bound
 
 if TYPE_CHECKING:
     from discreet.answering.adaptive import AdaptiveAnswers

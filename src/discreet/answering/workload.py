@@ -58,8 +58,7 @@ from discreet.answering.measurement import Measured, noise_bound
 from discreet.answering.residual_marginals import ResidualMarginals, residual_marginals
 from discreet.core import Exact, Funds, Guarantee, ParameterError, Rng, exact
 from discreet.data import Dataset, Facts, Floats, Needs
-from discreet.hypothesis import Linear, Scope, fit
-from discreet.hypothesis.residuals import parts_of_scopes
+from discreet.hypothesis import Linear, Scope, fit, parts_of_scopes
 from discreet.mechanisms import NOISES, Gaussian, Laplace, Mechanism, calibrate, in_units
 from discreet.method import Maker, Method, Methods, Offer, Promise
 from discreet.query import EVERYTHING, MAX_CELLS, Count, Histogram, Question, Sensitivity, is_question, numbers

@@ -16,8 +16,18 @@ from typing import Any
 import numpy as np
 
 import discreet as dp
-from discreet.answering import BETTER, LECTURE, AdaptiveAnswers, Answer, Classic, ClassicAnswers, SessionTerms, meaning
-from discreet.answering.adaptive import SOURCES, Inquiry
+from discreet.answering import (
+    BETTER,
+    LECTURE,
+    SOURCES,
+    AdaptiveAnswers,
+    Answer,
+    Classic,
+    ClassicAnswers,
+    Inquiry,
+    SessionTerms,
+    meaning,
+)
 from discreet.audit.divergence import Finding
 from discreet.audit.laws import Row, Setting, rows
 from discreet.audit.mutants import Mistake, Twin, mistake, never_stops

@@ -20,9 +20,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.core import Neighbours, Rng
 from discreet.data import Dataset, Domain, Facts, Table
-from discreet.mechanisms import Conversation, Mechanism
+from discreet.mechanisms import Conversation, Mechanism, Neighbours, Rng
 
 Row = Mapping[str, Any]
 Atom = tuple[Any, float]

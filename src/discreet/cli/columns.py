@@ -7,7 +7,7 @@ from typing import Any
 
 import discreet as dp
 from discreet.cli.kit import one_line
-from discreet.data.declaration import column_record
+from discreet.data import column_record
 
 
 def clipping(summed: Iterable[str], domain: dp.Domain) -> list[dict[str, Any]]:

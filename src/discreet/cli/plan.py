@@ -150,7 +150,7 @@ def plan(
 
 def _counts(kind: str, domain: dp.Domain, names: list[str]) -> dict[str, int]:
     """The numbers of a plan that follow from declared columns."""
-    from discreet.erm.features import Declared
+    from discreet.erm import Declared
     from discreet.pac.rules import Literals, Thresholds
 
     columns = [domain.column(name) for name in names]

@@ -21,7 +21,7 @@ import discreet as dp
 from discreet.cli.files import reserved
 from discreet.cli.kit import Command, OpenTable, ParameterError, price_options, table_options
 from discreet.cli.price_view import receipt
-from discreet.data.declaration import plain
+from discreet.data import plain
 from discreet.modelling import take_cost
 
 _BOUNDS = ("low", "high", "step")

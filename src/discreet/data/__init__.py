@@ -32,6 +32,8 @@ from discreet.arrays import WORD, Codes, Floats, IntArray, Ints, Mask, Words, co
 from discreet.data.addresses import DatabaseRows, is_address, require_no_password
 from discreet.data.calendar import iso_text
 from discreet.data.database import JOIN, Database, TableFacts, View, priced_relation
+from discreet.data.declaration import column_record, people, plain
+from discreet.data.declaration import sheet as declaration_sheet
 from discreet.data.distinct import DistinctRows
 from discreet.data.domain import (
     AnyNumber,
@@ -48,12 +50,13 @@ from discreet.data.domain import (
     Vector,
     Whole,
     common_unit,
+    in_words,
     near_misses,
     spell,
 )
 from discreet.data.encoding import Frame, encode, grid_rows, read, shrunk
 from discreet.data.engines import Engine, Processes
-from discreet.data.files import Scan, parquet_types, write_parquet
+from discreet.data.files import Scan, parquet_types, resolved, write_parquet
 from discreet.data.files_table import FilesTable, ParquetTable
 from discreet.data.growing import EpochsView, GrowingTable, epoch_code, epoch_column, epoch_label
 from discreet.data.ingest import FIRST_EDITION, checked_edition, require_columns
@@ -81,6 +84,7 @@ from discreet.data.rows import (
 )
 from discreet.data.slices import slices_of
 from discreet.data.spark import Spark, SparkTable, this_session
+from discreet.data.sql_table import SqlTable, relation_kinds
 from discreet.data.table import Table
 from discreet.data.tally import (
     CodeOf,

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -167,13 +167,6 @@ class Tallied:
             values = np.array([int(each) for each in found], dtype=dtype) if dtype is object else np.asarray(found)
             made[tuple(np.asarray(line, dtype=np.int64) for line in self.keys)] = values if shape else values[0]
         return made
-
-
-class Tallying(Protocol):
-    """A query that is a function of tallies."""
-
-    def tallies(self, domain: Domain) -> tuple[Tally, ...]: ...
-    def of_tallies(self, domain: Domain, found: Sequence[Tallied]) -> Any: ...
 
 
 def tallies_of(query: Any, domain: Domain, *, several: bool) -> tuple[Tally, ...] | None:

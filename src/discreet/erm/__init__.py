@@ -4,7 +4,7 @@
                            features        from a row to an integer vector, by public rules
                            feasible_sets   Ball, Box, BallBox: where a solution may lie
                            risk            Risk: loss, features, target, set and regularizer; the constants of theorems
-                           problem         the names of these four in one import
+                           A solver, and any other package, imports the names of these four from here.
 
     gradient descent       gradient        one pass over the rows: the exact integer sum of their gradients
                            descent         Descent: noisy projected gradient descent, and its schedules: how it moves,
@@ -25,3 +25,24 @@
 Every solver has `propose`, the mechanism with the least noise that the funds admit, and `promise`, the excess risk that
 its theorem states; `solvers` compares them. All of both is public. Proofs: docs/proofs.
 """
+
+from discreet.erm.feasible_sets import Ball, BallBox, Box, FeasibleSet, interval
+from discreet.erm.features import STEPS, Constant, Declared, Features, VectorColumn, blocks
+from discreet.erm.losses import (
+    Absolute,
+    Below,
+    CentredHuber,
+    CentredSquared,
+    Custom,
+    Hinge,
+    Huber,
+    IntegerLoss,
+    Logistic,
+    Loss,
+    Pinball,
+    ScalarLoss,
+    Softmax,
+    Squared,
+    Targets,
+)
+from discreet.erm.risk import Constants, Lasso, Regularizer, Ridge, Risk, public_size

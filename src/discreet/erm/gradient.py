@@ -32,7 +32,7 @@ import numpy as np
 
 from discreet.core import ParameterError, exact
 from discreet.data import Batch, Dataset, Domain, Facts, Floats, IntArray, Ints, Vector, grid_rows, shrunk
-from discreet.erm.problem import STEPS, Constants, Custom, Risk, ScalarLoss, blocks
+from discreet.erm import STEPS, Constants, Custom, Risk, ScalarLoss, blocks
 from discreet.query import Sensitivity, alone, of_persons
 
 Partial = Callable[[Batch], IntArray]

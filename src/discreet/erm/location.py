@@ -16,10 +16,9 @@ from typing import Any
 
 from discreet.core import Funds, Neighbours, ParameterError, Unproven
 from discreet.data import Facts
-from discreet.erm import solvers
+from discreet.erm import Constant, Loss, Risk, interval, public_size, solvers
 from discreet.erm.exponential.bounds import RankQuantile
 from discreet.erm.exponential.bounds import promise as rank_promise
-from discreet.erm.problem import Constant, Loss, Risk, interval, public_size
 from discreet.mechanisms import Gaussian, GaussianNoise, Laplace, LaplaceNoise, calibrate
 from discreet.method import Maker, Method, Methods, Promise, Refused
 from discreet.query import Sum

@@ -38,11 +38,10 @@ import numpy as np
 
 from discreet.core import Funds, Guarantee, ParameterError, Rng, SeededRng, exact
 from discreet.data import Batch, Dataset, Domain, Facts, Floats, IntArray, Ints, Mask, Needs
+from discreet.erm import STEPS, Features, blocks, public_size
 from discreet.erm.gradient import class_slopes, lengths
-from discreet.erm.problem import STEPS, Features, blocks, public_size
-from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, calibrate
+from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, Sensitivity, calibrate, of_persons
 from discreet.method import Promise
-from discreet.query import Sensitivity, of_persons
 
 Shapes = tuple[tuple[int, int], ...]
 

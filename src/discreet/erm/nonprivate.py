@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.core import Floats, ParameterError, exact
-from discreet.erm.problem import FeasibleSet, Loss, Regularizer, ScalarLoss, Targets
+from discreet.erm import FeasibleSet, Loss, Regularizer, ScalarLoss, Targets
 
 Gradient = Callable[[Floats], Floats]
 Step = Callable[[Floats, Floats], tuple[Floats, Floats]]  # of a point and the gradient there

@@ -25,12 +25,11 @@ import numpy as np
 
 from discreet.core import Funds, Guarantee, ParameterError, Rng, exact
 from discreet.data import Batch, Dataset, Facts, Floats, IntArray, Needs
+from discreet.erm import Constants, Features, Risk, blocks, public_size
 from discreet.erm.gradient import lengths
 from discreet.erm.nonprivate import accelerated
-from discreet.erm.problem import Constants, Features, Risk, blocks, public_size
-from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, calibrate
+from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, Sensitivity, calibrate
 from discreet.method import Promise
-from discreet.query import Sensitivity
 
 _DIMENSION = 2**12  # coordinates: a matrix of that size is decomposed
 PASSES = 40

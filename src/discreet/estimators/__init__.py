@@ -24,33 +24,11 @@ again.
 from discreet.estimators.boxes import BoxClassifier
 from discreet.estimators.conjunctions import ConjunctionClassifier
 from discreet.estimators.linear import LinearRegression, LogisticRegression
-from discreet.estimators.loading import load
+from discreet.estimators.loading import MODELS, load
 from discreet.estimators.location import Interior, Mean, Median, Quantile, Suggested, interior_point, suggest_bounds
 from discreet.estimators.moments import PCA, StandardScaler
-from discreet.estimators.network import MLPClassifier
+from discreet.estimators.network import MLPClassifier, widths
+from discreet.estimators.replay import forget, pay_again
 from discreet.estimators.rules import FiniteClassClassifier, RuleClassifier
 from discreet.estimators.scaler import DeclaredScaler
 from discreet.estimators.selection import Selected, select_model
-
-__all__ = [
-    "PCA",
-    "BoxClassifier",
-    "ConjunctionClassifier",
-    "DeclaredScaler",
-    "FiniteClassClassifier",
-    "Interior",
-    "LinearRegression",
-    "LogisticRegression",
-    "MLPClassifier",
-    "Mean",
-    "Median",
-    "Quantile",
-    "RuleClassifier",
-    "Selected",
-    "StandardScaler",
-    "Suggested",
-    "interior_point",
-    "load",
-    "select_model",
-    "suggest_bounds",
-]

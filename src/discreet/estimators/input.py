@@ -54,7 +54,7 @@ from discreet.data import (
     read,
     refuse_to_leave,
 )
-from discreet.erm.features import Declared, VectorColumn
+from discreet.erm import Declared, VectorColumn
 from discreet.estimators import model_file
 from discreet.estimators.base import Terms
 from discreet.pac import Labels

@@ -18,9 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from discreet.core import Funds, ParameterError, exact
 from discreet.data import Dataset, Floats, Number
-from discreet.erm.feasible_sets import Ball
-from discreet.erm.losses import CentredHuber, CentredSquared, Huber, Logistic, Loss, Softmax, Squared
-from discreet.erm.risk import Lasso, Ridge, Risk
+from discreet.erm import Ball, CentredHuber, CentredSquared, Huber, Lasso, Logistic, Loss, Ridge, Risk, Softmax, Squared
 from discreet.erm.solvers import default_loss, default_radius, methods
 from discreet.estimators import input as reading
 from discreet.estimators import model_file

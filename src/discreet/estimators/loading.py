@@ -15,9 +15,7 @@ import numpy as np
 
 from discreet.certificate import Certificate
 from discreet.core import ParameterError, SchemaError
-from discreet.data import Scan
-from discreet.data.encoding import Frame
-from discreet.data.files import resolved
+from discreet.data import Frame, Scan, resolved
 from discreet.estimators import model_file
 from discreet.estimators.base import PrivateEstimator
 from discreet.estimators.boxes import BoxClassifier

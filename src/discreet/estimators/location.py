@@ -16,9 +16,8 @@ import numpy as np
 
 from discreet.core import Exact, Neighbours, ParameterError, exact
 from discreet.data import AnyNumber, Dataset, Domain, Facts, Integers, Number
+from discreet.erm import Absolute, Loss, Pinball, Squared, public_size
 from discreet.erm.location import methods
-from discreet.erm.losses import Absolute, Loss, Pinball, Squared
-from discreet.erm.risk import public_size
 from discreet.estimators import input as reading
 from discreet.estimators import model_file
 from discreet.estimators.base import FitGuarantee, PrivateEstimator, Task, Terms, refuse, require_parameters, terms_of

@@ -11,8 +11,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from discreet.data import Domain
-from discreet.data.declaration import column_record, plain
+from discreet.data import Domain, column_record, plain
 from discreet.display import Block, CellTable, Pairs, Paragraph, Sheet, number, one_line, round_up, width_of
 
 READING = (

@@ -26,8 +26,7 @@ from discreet.data import Dataset, Domain, Matrix, Number, Vector
 from discreet.estimators import input as reading
 from discreet.estimators.base import PrivateEstimator, Task, Terms, require_parameters, terms_of
 from discreet.estimators.scaler import bound_pairs
-from discreet.mechanisms import Gaussian, Laplace, Mechanism, calibrate
-from discreet.query import VectorSum
+from discreet.mechanisms import Gaussian, Laplace, Mechanism, VectorSum, calibrate
 
 _STEP = Fraction(1, 2**16)
 MOST_FEATURES = 200

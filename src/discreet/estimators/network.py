@@ -9,8 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from discreet.core import Floats, ParameterError, exact
-from discreet.erm import network
-from discreet.erm.losses import Softmax
+from discreet.erm import Softmax, network
 from discreet.estimators import model_file
 from discreet.estimators.base import Task, refuse, require_parameters, terms_of
 from discreet.estimators.input import Encoding, class_rows, is_table, predicted_vectors, projected

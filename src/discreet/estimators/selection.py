@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from discreet.core import ParameterError, exact
 from discreet.data import Dataset, Domain, Number
-from discreet.erm.features import VectorColumn
+from discreet.erm import VectorColumn
 from discreet.erm.scoring import LinearRule, ModelRule, RightPredictions, Rule, SmallMisses
 from discreet.estimators import input as reading
 from discreet.estimators.base import FitGuarantee, PrivateEstimator, Task, Terms, release_fixed, terms_of

@@ -21,8 +21,5 @@ from discreet.hypothesis.dense import MAX_DENSE, Dense
 from discreet.hypothesis.graphical_model import Factored, Hypothesis, start
 from discreet.hypothesis.junction_tree import MAX_TREE, tree_cells
 from discreet.hypothesis.max_entropy import FittedHypothesis, fit, listed_sizes, tangled
-from discreet.hypothesis.residuals import ResidualFit
+from discreet.hypothesis.residuals import ResidualFit, centred, parts_of_scopes, spread_over, summed_to
 from discreet.hypothesis.tensor import Axes, Linear, Scope
-
-__all__ = ["MAX_DENSE", "MAX_TREE", "Axes", "Dense", "Factored", "FittedHypothesis", "Hypothesis", "Linear"]
-__all__ += ["ResidualFit", "Scope", "fit", "listed_sizes", "start", "tangled", "tree_cells"]

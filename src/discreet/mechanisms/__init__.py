@@ -32,6 +32,6 @@ from discreet.mechanisms.noise import (
 )
 from discreet.mechanisms.rank import ColumnSums, PowerSums, RankQuantile, Unimodal, first, rank_needs
 from discreet.mechanisms.selection import Exponential, PermuteAndFlip
-from discreet.mechanisms.stable import StableGaussian, StableHistogram, StableMode
+from discreet.mechanisms.stable import StableGaussian, StableHistogram, StableMode, least_bound, least_gaussian_bound
 from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace, IsAbove, IsFar
 from discreet.query import KeyCount, Sensitivity, VectorSum, of_persons, person_range

@@ -10,9 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.core import Exact, Guarantee, ParameterError, Rng, checked_rate, exact
+from discreet.core import Exact, Guarantee, ParameterError, Rng, checked_rate, exact, float_up
 from discreet.data import Batch, Dataset, Facts, Ints, Mask, Needs
-from discreet.guarantee import float_up
 from discreet.mechanisms.rank import ColumnSums, Unimodal, first, rank_needs
 from discreet.query import EVERYTHING, MAX_CELLS, GroupCount, GroupKey, Predicate
 

@@ -18,11 +18,23 @@ from typing import Any
 
 from discreet.core import ParameterError, exact, one_line
 from discreet.data import Category, Domain, Facts, Number, Vector, needs_of
-from discreet.erm import location, network, solvers
-from discreet.erm.feasible_sets import Ball
-from discreet.erm.features import Declared, VectorColumn
-from discreet.erm.losses import Absolute, CentredHuber, Huber, Logistic, Loss, Pinball, Softmax, Squared
-from discreet.erm.risk import Risk
+from discreet.erm import (
+    Absolute,
+    Ball,
+    CentredHuber,
+    Declared,
+    Huber,
+    Logistic,
+    Loss,
+    Pinball,
+    Risk,
+    Softmax,
+    Squared,
+    VectorColumn,
+    location,
+    network,
+    solvers,
+)
 from discreet.method import Method, Methods, Offer, Promise, choose, unit_of
 from discreet.plan.problems import Problem
 

@@ -21,20 +21,21 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from discreet.answering.averaged_weights import MAX_CELLS as MAX_AVERAGED
-from discreet.answering.calibration import Calibration, SessionTerms
-from discreet.answering.measurement import noise_bound
-from discreet.answering.multiplicative_weights_parameters import (
+from discreet.answering import (
     BETTER,
     LECTURE,
+    MAX_AVERAGED,
+    SEVERAL,
+    Calibration,
     Classic,
     CountingProblem,
+    SessionTerms,
     better_for,
     least_alpha,
     lecture_for,
     needed,
+    noise_bound,
 )
-from discreet.answering.transcript import SEVERAL
 from discreet.core import Funds, Guarantee, NothingFits, ParameterError, exact
 from discreet.data import Category, Domain, Facts, Identity
 from discreet.hypothesis import MAX_DENSE

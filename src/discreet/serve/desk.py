@@ -24,7 +24,7 @@ import discreet as dp
 from discreet.answering import answer_record, cost_record
 from discreet.catalogue import CATALOGUE
 from discreet.core import Cancelled, LedgerUnavailable, NotFound, ParameterError, RequestConflict, TooLarge
-from discreet.data.declaration import column_record
+from discreet.data import column_record
 from discreet.describe import asked
 from discreet.ledger import REPLY, code_version
 from discreet.ledger import summary as ledger_summary

@@ -15,8 +15,7 @@ import discreet as dp
 from discreet import rule_words
 from discreet.answering import answer_record
 from discreet.core import ParameterError, TooLarge, exact
-from discreet.data import write_parquet
-from discreet.data.declaration import plain
+from discreet.data import plain, write_parquet
 from discreet.modelling import (
     FITS,
     RULES,
@@ -73,7 +72,7 @@ def receipt(session: dp.Session, made: Any, entry: int, job: Job, *, replayed: b
 def pays(session: dp.Session, *, again: bool) -> None:
     """Ask the ledger as a new program would: what was released and stored before is given back, free, to anybody who
     asks the same; again: it is not."""
-    from discreet.estimators.replay import forget, pay_again
+    from discreet.estimators import forget, pay_again
 
     forget(session.ledger)
     if again:
@@ -82,8 +81,7 @@ def pays(session: dp.Session, *, again: bool) -> None:
 
 def estimator_named(name: str, parameters: dict[str, Any]) -> Any:
     """The estimator of this name, with parameters as a model's file spells them."""
-    from discreet.estimators import model_file
-    from discreet.estimators.loading import MODELS
+    from discreet.estimators import MODELS, model_file
 
     known = {kind.__name__: kind for kind in MODELS.values() if kind.__name__ != "FiniteClassClassifier"}
     if name not in known:
@@ -101,7 +99,7 @@ def estimator_named(name: str, parameters: dict[str, Any]) -> Any:
 
 def check_work(made: Any, limits: Limits) -> None:
     """Refuse a model that would hold its table for long."""
-    from discreet.estimators.network import widths
+    from discreet.estimators import widths
 
     given = made.get_params(deep=False)
     units = sum(widths(given["hidden_layer_sizes"])) if "hidden_layer_sizes" in given else 0

@@ -17,8 +17,7 @@ from typing import Any
 
 from discreet.answering import answer_from, answer_words
 from discreet.core import EMPTY, exact, one_line, round_up
-from discreet.data.declaration import people
-from discreet.data.domain import in_words
+from discreet.data import in_words, people
 from discreet.sql.source import AGGREGATES, FUNCTIONS, RESERVED, is_word
 
 MOST_ROWS = 500

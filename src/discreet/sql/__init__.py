@@ -43,28 +43,3 @@ from discreet.sql.select import parse, parse_about
 from discreet.sql.source import Known
 from discreet.sql.statement import OutputColumn, Sorting, Statement, key_order
 from discreet.sql.values import GroupedBy
-
-__all__ = [
-    "Chosen",
-    "Estimated",
-    "Expression",
-    "Group",
-    "GroupedBy",
-    "KeyOf",
-    "Known",
-    "MeanOf",
-    "OutputColumn",
-    "Peers",
-]
-__all__ += [
-    "QuantileOf",
-    "Sorting",
-    "Statement",
-    "Total",
-    "key_order",
-    "name_text",
-    "parse",
-    "parse_about",
-    "sort_key",
-    "where_text",
-]

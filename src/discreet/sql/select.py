@@ -15,18 +15,26 @@ from discreet.query import (
     MAX_CELLS,
     And,
     Count,
+    Fixed,
     GroupCount,
     GroupSum,
     Histogram,
     KeyCount,
     Missing,
     Not,
+    Of,
     Persons,
+    Plus,
+    Power,
     Predicate,
     Question,
     Sum,
+    Times,
+    Value,
+    check_value,
+    joined,
+    key_columns,
 )
-from discreet.row_functions import Fixed, Of, Plus, Power, Times, Value, check_value, joined, key_columns
 from discreet.sql.conditions import affine, condition
 from discreet.sql.dialects import rewritten
 from discreet.sql.expressions import (

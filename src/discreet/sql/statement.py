@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from discreet.data import Domain
-from discreet.query import Predicate, Question, Sum
-from discreet.row_functions import Of, Plus, Value
+from discreet.query import Of, Plus, Predicate, Question, Sum, Value
 from discreet.sql.expressions import (
     Arithmetic,
     Expression,

@@ -32,9 +32,9 @@ import numpy as np
 
 from discreet.core import Exact, Guarantee, ParameterError, Rng, checked_rate, exact, record
 from discreet.data import Batch, Dataset, Facts, Floats, Ints, Needs, common_unit
+from discreet.erm import STEPS, FeasibleSet, Risk, blocks, public_size
 from discreet.erm.exponential.samplers import Cells, Cover, Lattice, Mesh, Oracle, Point, Tangent, dot
 from discreet.erm.gradient import MomentPass, SlopePass, pass_over, slope_table
-from discreet.erm.problem import STEPS, FeasibleSet, Risk, blocks, public_size
 from discreet.query import alone, person_range
 
 MOST_AXES = 5

@@ -17,10 +17,9 @@ from typing import ClassVar
 
 from discreet.core import Exact, Guarantee, Neighbours, ParameterError, Rng, checked_rate, exact
 from discreet.data import Dataset, Facts, Needs, Number, common_unit
+from discreet.erm import Below, IntegerLoss, Risk
 from discreet.erm.exponential.samplers import Cover
-from discreet.erm.problem import Below, IntegerLoss, Risk
-from discreet.mechanisms import ColumnSums, Unimodal, first, rank_needs
-from discreet.query import person_range
+from discreet.mechanisms import ColumnSums, Unimodal, first, person_range, rank_needs
 
 
 @dataclass(frozen=True, slots=True, init=False)
