@@ -39,7 +39,7 @@ from discreet.session import Session
 
 if TYPE_CHECKING:
     from discreet.answering import Answer
-    from discreet.data import SqlTable
+    from discreet.data.sql_table import SqlTable
     from discreet.estimators import (
         PCA,
         BoxClassifier,

@@ -93,7 +93,6 @@ from discreet.predicate import (
     require_shallow,
 )
 from discreet.row_functions import (
-    MAX_POWER,
     Bins,
     Cases,
     Choose,

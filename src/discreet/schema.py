@@ -249,7 +249,7 @@ class Schema(Shown):
         if source is None:
             raise ParameterError('where are the rows? Add data = "people.parquet" to the schema, or name the file')
         if isinstance(source, DatabaseRows):
-            from discreet.data import SqlTable
+            from discreet.data.sql_table import SqlTable
 
             return SqlTable(source.address, source.relation, self.domain, version=source.version, **self.declared())
         if self.engine is not None or source.is_dir() or _is_pattern(source):
@@ -508,7 +508,7 @@ def draft(*paths: str | os.PathLike[str]) -> str:
 
 def draft_relation(address: str, relation: Sequence[str]) -> str:
     """The text of a schema for a relation in a database, from the names and types of its columns alone."""
-    from discreet.data import relation_kinds
+    from discreet.data.sql_table import relation_kinds
 
     rows = DatabaseRows.of(address, relation or None, None, Path())
     name = rows.relation[-1] if rows.relation[-1].isidentifier() else "people"

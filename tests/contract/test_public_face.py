@@ -13,7 +13,7 @@ import pytest
 import discreet as dp
 
 SOURCE = Path(dp.__file__).parent
-HEAVY = ("sklearn", "duckdb", "pyarrow", "pandas", "polars", "scipy", "pyspark", "jax", "click", "rich")
+HEAVY = ("sklearn", "duckdb", "sqlglot", "pyarrow", "pandas", "polars", "scipy", "pyspark", "jax", "click", "rich")
 
 
 def test_the_public_names_are_sorted_and_all_there():

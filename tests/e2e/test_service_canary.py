@@ -12,6 +12,7 @@ from discreet import remote
 from tests.serving import COUNT, GROUPS, Local, Process, house
 
 CANARY = "Canary-4f7a91"
+GRID = 0.5  # seconds
 ROUTES = ("", "/budget", "/known", "/history", "/spending", "/entries", "/export?everything=true", "/report", "/export")
 BODIES = {
     "ask": [{"sql": COUNT}, {"sql": GROUPS}, {"sql": "SELECT COUNT(*) FROM people WHERE town = 'elsewhere'"}],
@@ -84,12 +85,12 @@ def test_replies_take_as_many_steps_of_the_grid_with_a_row_as_without(tmp_path):
     for name, secret in (("one", "north"), ("two", CANARY)):
         folder = tmp_path / name
         folder.mkdir()
-        with Local(house(folder, rows=300, secret=secret), time_grid=1.0) as desk:
+        with Local(house(folder, rows=300, secret=secret), time_grid=GRID) as desk:
             desk.ask(COUNT)
             taken = []
             for at in range(6):
                 began = time.monotonic()
                 desk.ask(f"SELECT COUNT(*) FROM people WHERE town = 'south' AND age >= {at}")
-                taken.append(int(time.monotonic() - began))
+                taken.append(int((time.monotonic() - began) / GRID))
             steps.append(sorted(taken)[:4])  # a machine under load may be late once
     assert steps[0] == steps[1]

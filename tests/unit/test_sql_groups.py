@@ -119,3 +119,18 @@ def test_a_price_that_buys_nothing_names_one_that_would():
     none = dp.Session(TABLE, dp.Ledger.in_memory(dp.Budget(Fraction(1, 10**9)), TABLE))
     with pytest.raises(NothingFits, match=r"a ledger with [\d,]+ times this budget could answer it"):
         none.ask(Count(Equals("a", "x")))
+
+
+def test_a_sum_of_values_of_one_sign_is_shown_with_that_sign():
+    """Both ways to a sum, alone and beside the average of the same rows; all of the interval lies on its side of 0."""
+    for value, side in (("n + 10", 1), ("-10 - n", -1)):
+        for more in ("", f", AVG({value})"):
+            for off in (-200, 200):
+                answer = noisy(f"SELECT SUM({value}){more} FROM t WHERE a = 'x'", np.array([off]))
+                low, high = answer.intervals[0][0]
+                assert min(side * low, side * high) >= 0
+                assert low <= side * 36 <= high
+                shown = answer.rows[0][0] if more else answer.value
+                assert side * shown >= 0
+    low, high = noisy("SELECT SUM(n) FROM t WHERE a = 'x'", np.array([200])).intervals[0][0]
+    assert low < 0 < high

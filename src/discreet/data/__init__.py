@@ -25,7 +25,8 @@ private attributes only; a dataset prints its declaration, never its rows, and r
     files_table.py  FilesTable, ParquetTable, staging    spark.py     Spark as an engine, SparkTable
     growing.py   GrowingTable, its epochs
 
-Other packages import from here, not from the modules; the array types of `discreet.arrays` are here too.
+Other packages import from here, not from the modules; but `sql_table` brings a parser, and is imported only where it is
+needed. The array types of `discreet.arrays` are here too.
 """
 
 from discreet.arrays import WORD, Codes, Floats, IntArray, Ints, Mask, Words, common_ones, packed, unpacked
@@ -84,7 +85,6 @@ from discreet.data.rows import (
 )
 from discreet.data.slices import slices_of
 from discreet.data.spark import Spark, SparkTable, this_session
-from discreet.data.sql_table import SqlTable, relation_kinds
 from discreet.data.table import Table
 from discreet.data.tally import (
     CodeOf,

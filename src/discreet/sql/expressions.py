@@ -157,10 +157,11 @@ class KeyOf(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Total(Expression):
-    """A count or a sum, as it was released."""
+    """A count or a sum, as it was released; ends: between which a sum of such rows lies, however many there are."""
 
     aggregate: ClassVar[bool] = True
     question: Question
+    ends: tuple[float, float] = (-math.inf, math.inf)
 
     @property
     def questions(self) -> tuple[Question, ...]:
@@ -174,7 +175,7 @@ class Total(Expression):
         if self.question.counting:  # outside the good event what was released may be below 0
             value = max(0.0, value)
             return Estimated(round(value), max(0.0, value - error), max(min(value + error, group.most), value))
-        return Estimated(value, value - error, value + error)
+        return _within(value, value - error, value + error, self.ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +237,11 @@ def _within(value: float, low: float, high: float, ends: tuple[float, float]) ->
     return Estimated(min(max(value, low), high), low, high)
 
 
+def sum_ends(low: Fraction, high: Fraction) -> tuple[float, float]:
+    """Between which a sum of any number of values from low to high lies."""
+    return (0.0 if low >= 0 else -math.inf, 0.0 if high <= 0 else math.inf)
+
+
 def _squared(ends: tuple[float, float]) -> tuple[float, float]:
     squares = (ends[0] ** 2, ends[1] ** 2)
     return (0.0 if ends[0] < 0 < ends[1] else min(squares)), max(squares)
@@ -283,7 +289,8 @@ class SumFromMean(Expression):
         count, least, most = self.moments.people(group)
         centre = float(self.moments.centre)
         ends = sorted((centre * least, centre * most))
-        return Estimated(total + centre * count, total - error + ends[0], total + error + ends[1])
+        sums = sum_ends(self.moments.low, self.moments.high)
+        return _within(total + centre * count, total - error + ends[0], total + error + ends[1], sums)
 
 
 @dataclass(frozen=True, slots=True)

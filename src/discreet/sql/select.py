@@ -49,6 +49,7 @@ from discreet.sql.expressions import (
     QuantileOf,
     Spread,
     Total,
+    sum_ends,
 )
 from discreet.sql.grammar import From, Item, Node, Ordering, SelectQuery, tree
 from discreet.sql.joins import Tables, joined_by_where, of_each_person
@@ -414,7 +415,7 @@ class _Outputs(Sentences):
         for value, part in zip(values, parts, strict=True):
             self.check(part, value)
         if name == "SUM":
-            return Total(self.total(values[0], rows))
+            return Total(self.total(values[0], rows), sum_ends(*values[0].bounds(scope.domain)))
         if name in ("AVG", "MEAN"):
             return MeanOf(self.moments(values[0], rows))
         if name in _SPREADS:

@@ -11,25 +11,8 @@ from typing import Any
 import numpy as np
 
 from discreet.data import Batch, Domain, common_unit
-from discreet.query import (
-    MAX_CELLS,
-    MAX_POWER,
-    And,
-    Bins,
-    Cases,
-    Choose,
-    Fixed,
-    Lookup,
-    Not,
-    Of,
-    Or,
-    Plus,
-    Power,
-    Predicate,
-    Times,
-    Value,
-)
-from discreet.query import GroupKey as Key
+from discreet.query import MAX_CELLS, And, Not, Or, Predicate
+from discreet.row_functions import MAX_POWER, Bins, Cases, Choose, Fixed, Key, Lookup, Of, Plus, Power, Times, Value
 from discreet.sql.conditions import condition
 from discreet.sql.grammar import Node
 from discreet.sql.rows import MAX_TABLE, NUMERIC, WHOLE, CellValues, cases, columns_of, combined, compiled, plain_value
