@@ -30,8 +30,7 @@ from discreet.erm import Risk, blocks, public_size
 from discreet.erm.gradient import lengths
 from discreet.erm.nonprivate import accelerated
 from discreet.erm.output_perturbation import gram, short_up
-from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, Sensitivity, calibrate
-from discreet.method import Promise
+from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, Promise, Sensitivity, calibrate
 
 _DIMENSION = 2**12  # coordinates: a matrix of that size is decomposed
 _ROWS = 2**13  # rows in a block: sums of 24-bit times 16-bit integers stay below 2^53

@@ -28,8 +28,7 @@ from discreet.data import Batch, Dataset, Facts, Floats, IntArray, Needs
 from discreet.erm import Constants, Features, Risk, blocks, public_size
 from discreet.erm.gradient import lengths
 from discreet.erm.nonprivate import accelerated
-from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, Sensitivity, calibrate
-from discreet.method import Promise
+from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, Promise, Sensitivity, calibrate
 
 _DIMENSION = 2**12  # coordinates: a matrix of that size is decomposed
 PASSES = 40

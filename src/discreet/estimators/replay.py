@@ -31,9 +31,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet.core import Json, Share, digest, record
+from discreet.core import Json, Share, code_version, digest, record
 from discreet.data import Facts
-from discreet.ledger import Ledger, charging, code_version
+from discreet.ledger import Ledger, charging
 from discreet.ledger.charging import Stored
 from discreet.mechanisms import Mechanism
 
