@@ -113,6 +113,10 @@ class Request:
             return None
         return Request(ledger, digest([*asked, ledger.recorded(facts)[1], code_version()]))
 
+    def fresh(self) -> bool:
+        """Whether nobody has charged the next fit before."""
+        return self.ledger.store.charge_of(self._id(_order(self.ledger).asked[self.base])) is None
+
     def stored(self) -> Stored | None:
         """The answered charge that the next fit gets back, if there is one."""
         for _, found in self._next():
