@@ -263,6 +263,10 @@ class Recording(SeededRng):
         self.drawn.append(("truncated", scale))
         return super().truncated_laplace(scale, bound, size)
 
+    def zero_sum_laplace(self, scale: Fraction, size: int) -> Any:
+        self.drawn.append(("zero-sum", scale))
+        return super().zero_sum_laplace(scale, size)
+
     def select(self, scores: Any, rate: Fraction, counts: Any = None) -> int:
         self.drawn.append(("select", rate))
         return super().select(scores, rate, counts)

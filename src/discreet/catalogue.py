@@ -136,6 +136,7 @@ CATALOGUE: dict[str, type] = {
     "where-rule/1": pac.Where,
     "whole/1": data.Whole,
     "with-rest/1": query.WithRest,
+    "zero-sum-laplace/1": mechanisms.ZeroSumLaplace,
 }
 
 

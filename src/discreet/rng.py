@@ -16,6 +16,7 @@ relative error of numpy's log and exp is at most 128 * 2^-53; tests/unit/test_rn
     laplace             sign and geometric, (zero, minus) rejected
     gaussian            Canonne-Kamath-Steinke 2020: rejection from the Laplace law of scale floor(sigma) + 1
     truncated_laplace   rejection from the Laplace law or, for a bound below the scale, from the uniform law
+    zero_sum_laplace    rejection from independent Laplace noises
     select              one uniform against the cumulative weights, in two levels
 
 `Rng` keeps no state: every call asks the operating system, so a forked process never repeats its parent's noise and
@@ -208,6 +209,18 @@ class Rng:
         if bound < scale:
             return self._filled(size, from_uniform, acceptance=0.6)
         return self._filled(size, from_laplace, acceptance=0.6 * _laplace_acceptance(scale))
+
+    def zero_sum_laplace(self, scale: Fraction, size: int) -> Ints:
+        """P[K = k] proportional to exp(-(|k_1| + ... + |k_size| + |k_1 + ... + k_size|) / scale).
+
+        Independent Laplace noises are kept with probability exp(-|their sum| / scale), about 1 / sqrt(pi size).
+        """
+        scale, size = checked_scale(scale), exact.whole(1, size=size)
+        while True:
+            proposed = self.laplace(scale, (max(1, min(2 * size, _CHUNK // size)), size))
+            kept: Ints = proposed[self.flips(np.abs(proposed.sum(axis=1)), 1 / scale)]
+            if len(kept):
+                return np.ascontiguousarray(kept[0])
 
     def permutation(self, n: int) -> Ints:
         """A uniformly random order of 0, ..., n - 1."""

@@ -140,6 +140,25 @@ def test_truncation_far_below_the_scale_is_nearly_uniform() -> None:
     assert p_value(drawn, truncated_law(30, 5), 1.0) < FALSE_ALARM
 
 
+def zero_sum_law(scale: float, size: int) -> Upper:
+    """Of one cell of size + 1 Laplace noises that add up to zero: its own weight times that of the sum of the others."""
+    support = np.arange(-math.ceil(40 * scale), math.ceil(40 * scale) + 1)
+    one = np.exp(-np.abs(support) / scale)
+    others = np.ones(1)
+    for _ in range(size):
+        others = np.convolve(others, one)
+    middle, reach = len(others) // 2, len(support) // 2
+    return tabled_law(support, one * others[middle - reach : middle + reach + 1])
+
+
+@pytest.mark.parametrize(("scale", "size"), [(F(1, 2), 1), (F(2), 2), (F(30), 3), (F(7, 3), 40)], ids=str)
+def test_noise_that_adds_up_to_zero_has_the_conditioned_law_in_every_cell(scale: Fraction, size: int) -> None:
+    rng = Rng()
+    drawn = np.array([rng.zero_sum_laplace(scale, size) for _ in range(SLOW_DRAWS)])
+    for cell in (drawn[:, 0], drawn[:, -1], -drawn.sum(axis=1)):
+        accept_the_law_and_reject_its_neighbours(cell, lambda b: zero_sum_law(b, size), float(scale), float(scale))
+
+
 @pytest.mark.parametrize("scale", [F(1, 2), F(10, 3), F(10**5), F(10**12)], ids=str)
 def test_the_slow_path_has_the_discrete_laplace_law(scale: Fraction, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(noise, "_GUARD", math.inf)

@@ -160,6 +160,8 @@ def test_a_bad_variance_is_refused_by_name(bad: object) -> None:
         (lambda rng: rng.integers(2**63 + 1, 3), "bound"),
         (lambda rng: rng.truncated_laplace(3, -1), "bound"),
         (lambda rng: rng.truncated_laplace(3, 1.5), "bound"),
+        (lambda rng: rng.zero_sum_laplace(0, 2), "scale"),
+        (lambda rng: rng.zero_sum_laplace(3, 0), "size"),
         (lambda rng: rng.bernoulli_exp(-1), "x"),
         (lambda rng: rng.bernoulli_exp(math.inf), "x"),
         (lambda rng: rng.laplace(3, -1), "size"),

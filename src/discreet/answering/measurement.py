@@ -1,8 +1,9 @@
 """A noisy answer that was released, and what it proves about other answers.
 
     value = truth + independent noise on every number; Gaussian or Laplace, on the integers, of the stated scale; or
-    noise of which every weighted sum has E exp(l X) <= exp(l^2 s^2 / 2), s^2 = scale^2 times the sum of the squared
-    weights (`residual_marginals.py`): what the theorem below uses of Gaussian noise.
+    Laplace noise given that it adds up to zero, whose sums reach no further (`ZeroSumNoise`); or noise of which every
+    weighted sum has E exp(l X) <= exp(l^2 s^2 / 2), s^2 = scale^2 times the sum of the squared weights
+    (`residual_marginals.py`): what the theorem below uses of Gaussian noise.
 
 With probability 1 - failure the following holds *at once for every question* about columns of the measurement's scope,
 however the questions were chosen, also by an analyst who knows the rows and so the noise. That is needed because
@@ -41,7 +42,7 @@ import numpy as np
 from discreet.answering.linear_query import linear, meaning, scope_of
 from discreet.data import Codes, Domain, Facts, Floats, IntArray, Mask
 from discreet.hypothesis import Linear
-from discreet.mechanisms import LAWS, Gaussian, Laplace
+from discreet.mechanisms import LAWS, Noisy, ZeroSumNoise, free_groups
 from discreet.query import EVERYTHING, GroupCount, Histogram, Question, WithRest, is_question
 
 SETS = 1 / 32  # the part of a histogram's failure that is kept for sums of its numbers
@@ -83,14 +84,11 @@ class Measured:
     place: BetaPlace = FIRST
 
     @staticmethod
-    def of(
-        noisy: Gaussian | Laplace, value: Any, facts: Facts, *, entry: int = 0, place: BetaPlace = FIRST
-    ) -> Measured:
+    def of(noisy: Noisy, value: Any, facts: Facts, *, entry: int = 0, place: BetaPlace = FIRST) -> Measured:
         """What a mechanism has released about a count, a sum or a histogram, with what is public about its noise."""
         query: Any = noisy.query
-        kind = "gaussian" if noisy.NAME == Gaussian.NAME else "laplace"
         numbers = np.asarray(value, dtype=np.float64)
-        return Measured(query, kind, float(noisy.scale), float(query.unit(facts)), numbers, entry, place)
+        return Measured(query, noisy.KIND, float(noisy.scale), float(query.unit(facts)), numbers, entry, place)
 
     @property
     def variance(self) -> float:
@@ -161,6 +159,9 @@ def own_error(
     """
     own = failure * (1 - SETS) if query.groups else failure
     numbers = cells - (shown(query).where != query.where)
+    if kind == "zero-sum":
+        free = free_groups(query, cells, rows_known=levelled)
+        return ZeroSumNoise(scale, free).quantile(own, log_sets=math.log(numbers))
     plain = noise_bound(kind, scale / unit, copies=1, log_sets=math.log(numbers), failure=own) * unit
     if not levelled or not projects(query, kind, scale, cells):
         return plain
@@ -198,7 +199,7 @@ def interval(
     own = own_error(
         *(measured.query, measured.kind, measured.scale, measured.unit, numbers),
         failure=failure,
-        levelled=levelled,
+        levelled=total is not None,
     )
     if meaning(measured.shown, domain) == meaning(question, domain):
         shape = measured.shown.shape(domain)

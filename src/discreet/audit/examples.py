@@ -68,9 +68,22 @@ def free_threshold(honest: Any, facts: Facts) -> Any:
     return dataclasses.replace(honest.guarantee(facts), failure=Fraction(0))
 
 
+@mistake("prices its noise as that of independent groups", "price")
+def independent_groups(honest: Any, facts: Facts) -> Any:
+    return c.Laplace(honest.query, honest.scale).guarantee(facts)
+
+
+@mistake("lets its noise add up to zero over all rows, whose number is private", "run")
+def tells_all_rows(honest: Any, data: Dataset, rng: Rng) -> Any:
+    sums = data.exact_sum(honest.query)
+    noise = rng.zero_sum_laplace(honest.scale, sums.size - 1)
+    return sums + np.append(noise, -noise.sum())
+
+
 def _primitives() -> tuple[Attack, ...]:
     count, histogram, stable = c.Count(c.Equals("v", "a")), c.Histogram("v"), c.StableHistogram(c.KeyCount("v"), 1, 3)
     pair, quartet, sparse = ("ab", "bb"), ("abbb", "bbbb"), c.StableGaussian(c.KeyCount("v"), 1, 3)
+    some = c.ZeroSumLaplace(c.Histogram("v", c.Equals("w", "c")), _HALF)
     return (
         _replace(_LETTERS, c.Laplace(count, _HALF), pair, mutants.halved_noise),
         _add(_LETTERS, c.Laplace(count, _HALF), ("ab", "b"), mutants.one_sided_noise),
@@ -78,6 +91,10 @@ def _primitives() -> tuple[Attack, ...]:
         _replace(_LETTERS, c.Gaussian(histogram, 1), pair, mutants.add_remove_price),
         _replace(_LETTERS, c.ProductLaplace(histogram, _HALF), pair, mutants.halved_noise),
         _replace(_LETTERS, c.CoordinateLaplace(histogram, _HALF), pair, mutants.halved_noise),
+        _replace(_LETTERS, c.ZeroSumLaplace(histogram, _HALF), pair, mutants.halved_noise),
+        _replace(_PAIRS, some, (("ac", "ac"), ("bc", "ac")), mutants.halved_noise, reach=14),
+        _add(_PAIRS, some, (("ac", "bd"), ("bd",)), independent_groups, reach=14),
+        _add(_LETTERS, c.ZeroSumLaplace(histogram, _HALF), ("ab", "b"), tells_all_rows, reach=14),
         _replace(_LETTERS, c.Exponential(histogram, 1), quartet, mutants.add_remove_price),
         _replace(_LETTERS, c.PermuteAndFlip(histogram, 1), quartet, mutants.add_remove_price),
         _add(_LETTERS, stable, ("a", ""), mutants.passes_at_bound),

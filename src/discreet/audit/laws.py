@@ -12,6 +12,7 @@ the only places in the library that run a mechanism.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -94,6 +95,9 @@ class Branching(Rng):
         atoms = laplace_atoms(float(scale), bound)
         total = math.fsum(p for _, p in atoms)
         return self._draw([(k, p / total) for k, p in atoms], size)
+
+    def zero_sum_laplace(self, scale: Fraction, size: int) -> Any:
+        return np.array(self._follow(zero_sum_atoms(float(scale), size, self.reach)), dtype=np.int64)
 
     def geometric(self, scale: Fraction, size: Any = None) -> Any:
         return self._draw(geometric_atoms(float(scale), self.reach), size)
@@ -241,6 +245,14 @@ def geometric_atoms(scale: float, reach: int) -> list[Atom]:
 def laplace_atoms(scale: float, reach: int) -> list[Atom]:
     q = math.exp(-1 / scale)
     return [(k, (1 - q) / (1 + q) * q ** abs(k)) for k in range(-reach, reach + 1)]
+
+
+@functools.lru_cache(maxsize=256)
+def zero_sum_atoms(scale: float, size: int, reach: int) -> list[Atom]:
+    r = math.exp(-2 / scale)
+    total = math.fsum(math.comb(size, j) ** 2 * r**j for j in range(size + 1)) / (1 - r) ** size
+    vectors = itertools.product(range(-reach, reach + 1), repeat=size)
+    return [(each, math.exp(-(sum(map(abs, each)) + abs(sum(each))) / scale) / total) for each in vectors]
 
 
 @functools.lru_cache(maxsize=256)
