@@ -28,6 +28,8 @@ from discreet.mechanisms.noise import (
     LaplaceNoise,
     Noise,
     ProductLaplaceNoise,
+    SphericalNoise,
+    VectorNoise,
     gaussian_reach,
 )
 from discreet.mechanisms.rank import ColumnSums, PowerSums, RankQuantile, Unimodal, first, rank_needs
