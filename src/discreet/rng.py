@@ -546,7 +546,7 @@ def _sphere(
     """
     if not all(waits) or not all(u or v for u, v, _ in points):
         return None
-    each = [_waited(known, bits) for known in waits]
+    each = [(max(0, low), high) for low, high in (_waited(known, bits) for known in waits)]
     squares = list[Enclosure]()  # E u^2 / W and E v^2 / W; they and G in units of 2**-(2 bits + _EXTRA)
     for (u, v, _), (low, high) in zip(points, each[: len(points)], strict=True):
         least, most = u * u + v * v, (u + 1) ** 2 + (v + 1) ** 2

@@ -65,7 +65,7 @@ class ObjectivePerturbation:
     """Release the minimiser of the sum of losses plus ridge plus a random linear term, on an integer grid, blurred.
 
     ridge      added strength of the mean loss; a Ridge that the risk has already counts too
-    noise      of the linear term, in units of the gradient of the sum: Gaussian, or for pure privacy Laplace or spherical
+    noise      of the linear term, in units of the gradient of the sum: Gaussian, or (pure) Laplace or spherical
     grid       what an integer of that noise is worth
     tolerance  every solution is within this distance of the exact minimiser
     step       the grid of the release
@@ -81,8 +81,8 @@ class ObjectivePerturbation:
                1 + (c - 1)(e^(z^2/2) - (1 + e^-z)/2)). And the blur's price, for integers that are 2 (tolerance + grid
                sqrt d / (2 Lambda)) / step + sqrt d apart.
     Accuracy.  At most k n rows, w any point of the feasible set, R its reach: E L(release) - L(w) <= (ridge / 2) R^2 +
-               (sqrt(Q) + e)^2 / (2 n Lambda) + (beta / 2) Q', Q and Q' the squared lengths of noise and blur, e = (n beta
-               + Lambda) (tolerance + step sqrt(d) / 2), beta the smoothness of L.
+               (sqrt(Q) + e)^2 / (2 n Lambda) + (beta / 2) Q', Q and Q' the squared lengths of noise and blur, e = (n
+               beta + Lambda) (tolerance + step sqrt(d) / 2), beta the smoothness of L.
     Edges.     Smooth losses with bounded slopes, no lasso. The release may lie outside the feasible set, which says
                what it is compared with. A tolerance that floats cannot keep on every table is refused.
     Reference. [CMS11], [KST12], [INSTTW19], [RKW23]; docs/proofs/objective_perturbation.md.
