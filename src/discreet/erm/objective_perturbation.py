@@ -51,7 +51,7 @@ _NEWTON, _FAST = 40, 400  # passes of the fast solvers
 _AGAIN, _HALVED = 8, 4  # how often Newton's method begins anew where it stopped, and how often a step is halved
 _FEW = 2**12  # rows that a first guess is made from, at least; at most eight times as many
 _LEVELS = 40  # parts 1, 1/2, 1/4, ... of the rows from which that sample is taken
-_GAIN = 2.0**-6  # of the sum of the losses: what follows goes on in exact arithmetic
+_GAIN = 2.0**-6  # of the sum of the losses, in units of slope^2 / curvature: what follows goes on in exact arithmetic
 _BLUR = 64  # the blur costs this part of the price
 PASSES = 9
 """About how often the rows are read: the guess, and the steps that certify the minimum."""
@@ -482,16 +482,17 @@ class _Objective:
         A step that promises to gain no more than `enough` is the last, and nothing is looked at after it.
         """
         value, slope, curve = self._rough(w, sample)
+        worth = float(self.known.slope**2 / self.known.curve)  # in what losses and gains are counted
         for _ in range(_NEWTON):
             step, *_ = np.linalg.lstsq(curve, slope, rcond=None)
-            if not float(step @ slope) > enough:
+            if not float(step @ slope) > enough * worth:
                 w = w - step
                 break
             size = 1.0
             while True:
                 ahead = w - size * step
                 found = self._rough(ahead, sample)
-                if found[0] <= value + 2.0**-8 + 1e-13 * abs(value) or size < 2.0**-12:
+                if found[0] <= value + 2.0**-8 * worth + 1e-13 * abs(value) or size < 2.0**-12:
                     break
                 size /= 2
             w, (value, slope, curve) = ahead, found
@@ -509,7 +510,8 @@ class _Objective:
             sums = near.of_rows(sample[:-1].T.astype(np.float64), y).astype(np.float64)
         times = self.rows / max(1.0, float(sums[-1, 1]))
         strength, pull = float(known.strength), np.array([float(each) for each in self.pull])
-        value = times * float(sums[-1, 0]) * 2.0**-_VALUE + strength / 2 * float(w @ w) + float(pull @ w)
+        losses = times * float(sums[-1, 0]) * near.worth_of_values
+        value = losses + strength / 2 * float(w @ w) + float(pull @ w)
         slope = times * unit * sums[width, :width] * (float(known.slope) * 2.0**-_STEEP) + strength * w + pull
         curve = times * unit**2 * float(known.curve) * 2.0 ** (2 * (_COARSE - _BEND)) * sums[:width, :width]
         return value, slope, curve + strength * np.eye(width)
@@ -623,9 +625,14 @@ class _Nearly:
         total[:width, :width] = _whole(bent.T @ bent)  # a product with itself: BLAS computes half of it
         steep = np.rint(np.clip(slopes[:, 0] / self.slope, -1.0, 1.0) * 2.0**_STEEP)
         total[width, :width] = _whole(steep @ rows)
-        values = np.nan_to_num(np.clip(loss.row_values(margins, y), -(2.0**20), 2.0**20)) * 2.0**_VALUE
-        total[-1, :2] = int(np.rint(values).sum()), len(rows)
+        values = np.clip(loss.row_values(margins, y) / self.worth_of_values, -(2.0**30), 2.0**30)
+        total[-1, :2] = int(np.rint(np.nan_to_num(values)).sum()), len(rows)
         return total
+
+    @property
+    def worth_of_values(self) -> float:
+        """What an integer of the sum of the losses is worth: a part of the loss where its slope is steepest."""
+        return self.slope**2 / self.curve * 2.0**-_VALUE
 
 
 def _on_grid(w: Floats) -> tuple[Floats, float]:
