@@ -6,9 +6,9 @@
     make bench SUITE=looked            Adult and the larger census, whose figures were known
 
 Equal guarantees are compared: delta = 1e-6, or pure. A peer's best is the best point of the grid below, chosen on the
-test rows without paying for it (one fit at each point, then three at the two best); of ours nothing is chosen. Every library gets the same rows: numbers scaled by their
-bounds, a 0/1 coordinate for each level. A cell is lost if the best peer's mean is above ours by more than two standard
-deviations.
+test rows without paying for it (one fit at each point, then three at the two best); of ours nothing is chosen. Every
+library gets the same rows: numbers scaled by their bounds, a 0/1 coordinate for each level. A cell is lost if the best
+peer's mean is above ours by more than two standard deviations.
 """
 
 from __future__ import annotations
@@ -165,8 +165,8 @@ def _head(table: PublicTable, kind: str, said: str, columns: Sequence[str]) -> l
         f"## {kind} on a table {known}: {table.name}, {int(0.7 * rows):,} rows, {width} features",
         "",
         f"{said} Mean ± standard deviation of {FITS} fits, delta = {DELTA:g} or pure (replace-one).",
-        "Ours is at its defaults, peers also at the best point of a grid that was searched on the test rows, with one fit",
-        f"at each of its points and {FITS} at the {FINALISTS} best.",
+        "Ours is at its defaults, peers also at the best point of a grid that was searched on the test rows, with one",
+        f"fit at each of its points and {FITS} at the {FINALISTS} best.",
         "",
         f"| epsilon | {' | '.join(columns)} |",
         "|---" * (len(columns) + 1) + "|",
