@@ -6,9 +6,9 @@
     make bench SUITE=looked            Adult and the larger census, whose figures were known
 
 Equal guarantees are compared: delta = 1e-6, or pure. A peer's best is the best point of the grid below, chosen on the
-test rows without paying for it; of ours nothing is chosen. Every library gets the same rows: numbers scaled by their
-bounds, a 0/1 coordinate for each level. A cell is lost if the best peer's mean is above ours by more than two standard
-deviations.
+test rows without paying for it (one fit at each point, then three at the two best); of ours nothing is chosen. Every
+library gets the same rows: numbers scaled by their bounds, a 0/1 coordinate for each level. A cell is lost if the best
+peer's mean is above ours by more than two standard deviations.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from bench.suites import LOOKED_AT, SEEN
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 8.0)
 DELTA = 1e-6
 FITS = 3
+FINALISTS = 2  # points of a peer's grid that are fitted FITS times, after one fit at each
 TARGET = "target of it"
 STRENGTHS = (0.001, 0.01, 0.1, 1.0, 10.0)  # C of diffprivlib; its default is 1
 # Opacus: learning rate, clipping norm, epochs, batches of an epoch (0: of 512 rows each). The first point is that of
@@ -70,18 +71,23 @@ def _classes(table: PublicTable) -> list[str]:
     lines, lost = _head(table, "Logistic regression", f"Share of test rows classified rightly. {said}", columns), []
     for epsilon in EPSILONS:
         print(f"{table.name}, epsilon {epsilon:g}", file=sys.stderr, flush=True)
-        jobs = [{"what": "logistic", "epsilon": epsilon, "C": c, "times": FITS} for c in STRENGTHS]
-        pure = [_scores(answer) for answer in diffprivlib.ask(data, jobs)]
-        sgd = [
-            _scores(answer)
-            for answer in opacus.ask(data, [_opacus_job(len(data.y), epsilon, *point) for point in OPACUS])
-        ]
+        jobs = [{"what": "logistic", "epsilon": epsilon, "C": c} for c in STRENGTHS]
+        pure, best_pure = _searched(diffprivlib, data, jobs, STRENGTHS.index(1.0))
+        sgd, best_sgd = _searched(opacus, data, [_opacus_job(len(data.y), epsilon, *point) for point in OPACUS], 0)
         ours, ours_pure = (_ours(table, epsilon, delta) for delta in (DELTA, 0))
-        best_sgd, best_pure = max(sgd, key=_mean), max(pure, key=_mean)
-        shown = (ours, sgd[0], best_sgd, ours_pure, pure[STRENGTHS.index(1.0)], best_pure)
+        shown = (ours, sgd, best_sgd, ours_pure, pure, best_pure)
         lines.append(f"| {epsilon:g} | {' | '.join(map(_cell, shown))} |")
         lost += _lost(epsilon, (("Opacus", ours, best_sgd), ("diffprivlib", ours_pure, best_pure)), majority)
     return [*lines, "", *_verdict(lost)]
+
+
+def _searched(peer: peers.Peer, data: Split, jobs: list[peers.Job], usual: int) -> tuple[Scores, Scores]:
+    """What a peer reaches at its default and at its best: one fit at each point, FITS at the FINALISTS best of them."""
+    first = [_scores(answer) for answer in peer.ask(data, [job | {"times": 1} for job in jobs])]
+    ranked = sorted(range(len(jobs)), key=lambda place: -_mean(first[place]))
+    again = [usual, *(place for place in ranked[:FINALISTS] if place != usual)]
+    found = [_scores(answer) for answer in peer.ask(data, [jobs[place] | {"times": FITS} for place in again])]
+    return found[0], max(found, key=_mean)
 
 
 def _numbers(table: PublicTable) -> list[str]:
@@ -147,7 +153,7 @@ def adassp(data: Split, bounds: tuple[float, float], epsilon: float, seed: int) 
 def _opacus_job(rows: int, epsilon: float, rate: float, clip: float, epochs: int, batches: int) -> peers.Job:
     batch = -(-rows // batches) if batches else 512
     fixed = {"rate": rate, "clip": clip, "epochs": epochs, "batch": batch}
-    return {"epsilon": epsilon, "delta": DELTA, "times": FITS, **fixed}
+    return {"epsilon": epsilon, "delta": DELTA, **fixed}
 
 
 def _head(table: PublicTable, kind: str, said: str, columns: Sequence[str]) -> list[str]:
@@ -159,7 +165,8 @@ def _head(table: PublicTable, kind: str, said: str, columns: Sequence[str]) -> l
         f"## {kind} on a table {known}: {table.name}, {int(0.7 * rows):,} rows, {width} features",
         "",
         f"{said} Mean ± standard deviation of {FITS} fits, delta = {DELTA:g} or pure (replace-one).",
-        "Ours is at its defaults, peers also at the best point of a grid that was searched on the test rows.",
+        "Ours is at its defaults, peers also at the best point of a grid that was searched on the test rows, with one",
+        f"fit at each of its points and {FITS} at the {FINALISTS} best.",
         "",
         f"| epsilon | {' | '.join(columns)} |",
         "|---" * (len(columns) + 1) + "|",

@@ -41,6 +41,8 @@ from discreet.mechanisms.noise import (
     Noise,
     ProductLaplaceNoise,
     ZeroSumNoise,
+    SphericalNoise,
+    VectorNoise,
     gaussian_reach,
 )
 from discreet.mechanisms.rank import ColumnSums, PowerSums, RankQuantile, Unimodal, first, rank_needs

@@ -16,6 +16,8 @@ Every noise answers, in steps of one integer; s = scale / unit:
     sum_reach   with probability 1 - exp(-spent) a fixed sum of `copies` independent noises is at most this
     scale_for   the largest scale whose quantile is at most t
 
+`SphericalNoise` has a law of all coordinates together: it answers the first two, and `squared_length`.
+
 Theorem.   Laplace: P[X >= t] = q^t / (1 + q), q = exp(-1/s), t >= 1: tail and reach are exact.
            Gaussian, t >= 1: P[X >= t] is at most each of
                P[N(0, s^2) >= t - 1]                        [CKS20] proposition 25
@@ -49,8 +51,8 @@ ONE = Fraction(1)
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class _AnyNoise(ABC):
-    """What all laws have in common."""
+class _Scaled:
+    """A law with one scale."""
 
     scale: Fraction
 
@@ -63,9 +65,45 @@ class _AnyNoise(ABC):
             raise ParameterError("floats cannot hold sums in the units of this column: declare it in other units")
         return self.scale / unit
 
+
+class SphericalNoise(_Scaled):
+    """Noise of density proportional to exp(-|y|_2 / s), s = scale/unit, in all coordinates at once, each rounded.
+
+    Theorem.   If |d|_2^2 <= D2 for all neighbours, adding it is (sqrt(D2) / s)-DP: the density changes by a factor of
+               at most exp(|d|_2 / s) when it is moved by d, and rounding commutes with moves by integers.
+    Accuracy.  Mean 0; of d coordinates the mean squared length is at most (scale sqrt(d (d + 1)) + unit sqrt(d) / 2)^2.
+    Reference. [HT10], [CMS11]; docs/proofs/exact_noise.md.
+    """
+
+    __slots__ = ()
+    NAME: ClassVar[str] = "spherical-noise/1"
+
+    def guarantee(self, moved: Sensitivity, *, unit: Fraction, dimension: int, neighbours: Neighbours) -> Guarantee:
+        steps = self.steps(unit)
+        checked_scale(steps)
+        checked_scale(steps * dimension)
+        length = exact.root_up(Fraction(moved.l2_squared)) if moved.l2_squared else Fraction(0)
+        return Guarantee.of_pure(length / steps, neighbours=neighbours)
+
+    def draw(self, shape: tuple[int, ...], *, unit: Fraction, rng: Rng) -> IntArray:
+        return rng.spherical(self.steps(unit), math.prod(shape)).reshape(shape)
+
+    def squared_length(self, dimension: int, *, unit: Fraction) -> float:
+        """At most the mean of the squared length of a vector of so many coordinates, in units squared."""
+        return dimension * (float(self.scale) * math.sqrt(dimension + 1) + float(unit) / 2) ** 2
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class _AnyNoise(_Scaled, ABC):
+    """What the laws of independent coordinates have in common."""
+
     @abstractmethod
     def variance(self) -> float:
         """An upper bound on the variance of one coordinate, in units squared."""
+
+    def squared_length(self, dimension: int, *, unit: Fraction) -> float:
+        """At most the mean of the squared length of so many noises, in units squared."""
+        return dimension * self.variance()
 
     @abstractmethod
     def reach(self, log_failure: float, *, unit: Fraction = ONE) -> int:
@@ -342,6 +380,8 @@ def _binomials(numbers: int) -> Floats:
 
 
 Noise = GaussianNoise | LaplaceNoise | ProductLaplaceNoise | CoordinateLaplaceNoise | ZeroSumNoise
+VectorNoise = Noise | SphericalNoise
+"""What may be added to a vector of which no coordinate is looked at alone."""
 
 
 class SubGaussianNoise(_AnyNoise):
