@@ -33,12 +33,12 @@ from discreet.erm.output_perturbation import gram, short_up
 from discreet.mechanisms import (
     GaussianNoise,
     ProductLaplaceNoise,
+    Promise,
     Sensitivity,
     SphericalNoise,
     VectorNoise,
     calibrate,
 )
-from discreet.method import Promise
 
 _DIMENSION = 2**12  # coordinates: a matrix of that size is decomposed
 _ROWS = 2**13  # rows in a block: sums of 24-bit times 16-bit integers stay below 2^53

@@ -31,12 +31,12 @@ from discreet.erm.nonprivate import accelerated
 from discreet.mechanisms import (
     GaussianNoise,
     ProductLaplaceNoise,
+    Promise,
     Sensitivity,
     SphericalNoise,
     VectorNoise,
     calibrate,
 )
-from discreet.method import Promise
 
 _DIMENSION = 2**12  # coordinates: a matrix of that size is decomposed
 PASSES = 40
