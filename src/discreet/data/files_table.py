@@ -420,8 +420,9 @@ def found_files(paths: Sequence[str | os.PathLike[str]], *, missing: bool = Fals
             found.add(resolved(text))
     wrong = [path.name for path in found if path.suffix.lower() not in (".parquet", ".csv") or not os.path.isfile(path)]
     if not missing and (wrong or not found):
-        what = f"found {wrong[0]!r}" if wrong else "found no file"
-        raise ParameterError(f"paths must be .parquet or .csv files, a folder of .parquet or a pattern, {what}")
+        what = f"found {wrong[0]!r}" if wrong else f"found no file in {os.fspath(paths[0])!r}"
+        also = "; a pattern such as 'visits/*.csv' or 'visits/*/*.parquet' names other files" if not wrong else ""
+        raise ParameterError(f"paths must be .parquet or .csv files, a folder of .parquet or a pattern, {what}{also}")
     return tuple(sorted(found))
 
 
