@@ -26,6 +26,8 @@ Theorem.   Laplace: P[X >= t] = q^t / (1 + q), q = exp(-1/s), t >= 1: tail and r
            and the least of them is taken.
            Sums: P[X_1 + ... + X_c >= t] <= exp(-l t) M(l)^c for each l > 0. Gaussian: M(l) <= exp(l^2 s^2 / 2).
            Laplace: M(l) = (1 - q)^2 / ((1 - q e^l)(1 - q e^-l)); every l is valid, a fine grid is near the best.
+           Gaussian, s >= 2, c <= 2^22: also P[X_1 + ... + X_c >= t] <= (1 + 1e-9) P[N(0, c s^2) >= t - 1], t > 0;
+           docs/proofs/answering.md, "Sums of noises".
 Proof.     The weights exp(-k^2 / (2 s^2)) add up to at least sqrt(2 pi) s (Poisson summation), and from k = s + 1/2 on
            each is below the integral from k - 1/2 to k + 1/2, because there they are convex. So the tail from t on is
            below the normal tail from t - 1/2 on.
@@ -162,8 +164,17 @@ class GaussianNoise(_AnyNoise):
         return gaussian_reach(float(self.scale / unit), log_failure)
 
     def sum_reach(self, spent: Floats, copies: Floats, *, unit: Fraction = ONE) -> Floats:
-        """The Chernoff bound on sums of `copies` noises, each exceeded with probability at most exp(-spent)."""
-        return np.asarray(float(self.scale / unit) * np.sqrt(2 * copies * spent))
+        """A bound on sums of `copies` noises, each exceeded with probability at most exp(-spent): by Chernoff, or by
+        the normal tail if that is less. copies may be the c (1 - c/K) of c among K levelled noises too, s^2 >= 2 K."""
+        from scipy.special import ndtri_exp
+
+        s = float(self.scale / unit)
+        chernoff = np.asarray(s * np.sqrt(2 * copies * spent))
+        if s < 2:
+            return chernoff
+        # What the theorem adds to the normal tail is below a thousandth of exp(-spent).
+        normal = 1 - s * np.sqrt(copies) * ndtri_exp(-np.minimum(spent, _DEEPEST) - 2e-3)
+        return np.where((spent > _DEEPEST) | (copies > 2**22), chernoff, np.minimum(chernoff, normal))
 
     @staticmethod
     def scale_for(steps: int, failure: float) -> float:
@@ -228,6 +239,7 @@ class _LaplaceLaw(_AnyNoise):
         return exact.most(lambda scale: _laplace_log_tail(scale, steps + 1) <= log_failure, 0.0, end)
 
 
+_DEEPEST = 69.0  # e^-69 is 1e-30: below that the normal tail of a sum is not taken
 _AT_ONCE = 2**12  # bounds that are minimised at once
 
 
