@@ -41,9 +41,9 @@ from discreet.mechanisms.noise import (
     LaplaceNoise,
     Noise,
     ProductLaplaceNoise,
-    ZeroSumNoise,
     SphericalNoise,
     VectorNoise,
+    ZeroSumNoise,
     gaussian_reach,
 )
 from discreet.mechanisms.promise import Promise, unit_of, wrong_rows
