@@ -181,7 +181,7 @@ def test_truncation_far_below_the_scale_is_nearly_uniform() -> None:
 
 
 def zero_sum_law(scale: float, size: int) -> Upper:
-    """Of one of size + 1 Laplace noises that add up to zero: its weight times that of the sum of the others."""
+    """Of one cell of size + 1 Laplace noises that add up to zero: its weight times that of the sum of the others."""
     support = np.arange(-math.ceil(40 * scale), math.ceil(40 * scale) + 1)
     one = np.exp(-np.abs(support) / scale)
     others = np.ones(1)

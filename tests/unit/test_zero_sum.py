@@ -12,6 +12,7 @@ import pytest
 import discreet as dp
 from discreet.answering import Marginals
 from discreet.answering.measurement import Measured, interval, own_error
+from discreet.answering.workload import answers
 from discreet.catalogue import CATALOGUE
 from discreet.errors import ParameterError
 from discreet.mechanisms import ZERO_SUM, LaplaceNoise, ZeroSumLaplace, ZeroSumNoise, noise
@@ -140,6 +141,7 @@ def test_groups_of_all_rows_add_up_to_a_public_number_of_rows_and_others_do_not(
     whole = [ZeroSumLaplace(Histogram(("v", "w")), 4).run(table, rng) for _ in range(20)]
     assert whole[0].shape == (3, 2)
     assert ({int(each.sum()) for each in whole} == {6}) is (relation == "replace-one")
+    assert type(ZeroSumLaplace(GroupCount([]), 4).run(table, rng)) is int
     some = {int(ZeroSumLaplace(SOME, 4).run(table, rng).sum()) for _ in range(20)}
     assert len(some) > 3
 
@@ -149,6 +151,13 @@ def test_a_record_says_it_all():
         assert revive(record(mechanism), CATALOGUE) == mechanism
     parts = Marginals([SOME, Sum("n"), Count()], [4, 1, 2], "zero-sum").parts
     assert [type(part).__name__ for part in parts] == ["ZeroSumLaplace", "Laplace", "Laplace"]
+
+
+def test_a_workload_is_not_read_from_it():
+    facts = dp.data.Facts(DOMAIN, dp.Neighbours("replace-one"), 6)
+    mechanism = Marginals([Histogram("v")], [4], "zero-sum")
+    with pytest.raises(ParameterError, match=r"gaussian or laplace noise, found zero-sum"):
+        answers([Histogram("v")], mechanism, [np.zeros(3)], facts, beta=Fraction(1, 20))
 
 
 @RELATIONS

@@ -368,6 +368,8 @@ class Reading:
 
 def readings_of(questions: Sequence[Question], mechanism: Marginals, facts: Facts, beta: Fraction) -> list[Reading]:
     """For each question the part of the release from which it is read best."""
+    if mechanism.kind not in NOISES:  # bounds on uneven weights are of independent noises
+        raise ParameterError(f"a workload is read from gaussian or laplace noise, found {mechanism.kind} noise")
     log_numbers = math.log(sum(math.prod(query.shape(facts.domain)) for query in questions))
 
     def noise(place: int, copies: float) -> float:

@@ -170,12 +170,12 @@ class ZeroSumLaplace(Noisy):
             raise ParameterError(f"zero-sum noise is for a Histogram or a GroupCount, found {type(query).__name__}")
         Noisy.__init__(self, query, scale)
 
-    def noised(self, sums: IntArray, facts: Facts, rng: Rng) -> IntArray:
+    def noised(self, sums: IntArray, facts: Facts, rng: Rng) -> Any:
         free = self._free(sums.size, facts)
         noisy = sums.ravel().copy()
         noisy[:free] += self.noise.draw((free,), unit=Fraction(1), rng=rng)
         noisy[free:] = (facts.size or 0) - noisy[:free].sum()
-        return noisy.reshape(sums.shape)
+        return in_units(noisy.reshape(sums.shape), Fraction(1))
 
     def noise_range(self, probability: float, facts: Facts) -> float:
         """With this probability one number is not further off than this."""
