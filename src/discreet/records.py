@@ -83,6 +83,15 @@ def code_version() -> str:
         return "not installed"
 
 
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object without duplicate keys, which are ambiguous: people read the first value, parsers keep the last."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        twice = next(key for place, (key, _) in enumerate(pairs) if key in dict(pairs[:place]))
+        raise ParameterError(f"the key {ascii(twice)[:70]} occurs twice")
+    return members
+
+
 def digest(json_value: Json) -> str:
     """SHA-256 of the canonical spelling, in hexadecimal."""
     return hashlib.sha256(canonical(json_value).encode("ascii")).hexdigest()

@@ -29,7 +29,6 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.certificate import Certificate
-from discreet.certificate.export import unique_keys
 from discreet.core import (
     Budget,
     DiscreetError,
@@ -41,6 +40,7 @@ from discreet.core import (
     code_version,
     record,
     revive,
+    unique_keys,
 )
 from discreet.data import Domain
 from discreet.mechanisms import Promise
