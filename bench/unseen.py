@@ -48,7 +48,7 @@ OPACUS = (
     *((rate, 1.0, 40, 32) for rate in (4.0, 16.0, 64.0)),
     (4.0, 0.1, 20, 4),
 )
-GROWN, FEWER = "2026-11-18 09:00", 11  # parts that are older have Opacus at its best of so many points
+GROWN = "2026-11-18 09:00"  # parts that are older have Opacus at its best of fewer points
 Scores = list[float]
 
 
@@ -101,7 +101,7 @@ def _kept(table: PublicTable) -> tuple[dict[str, list[Scores]], str]:
     figures = {row[0]: [_of_cell(cell) for cell in row[1:]] for row in found.grids[0].rows}
     before = re.search(r"Peers were measured on (\S+ \S+) UTC", text)
     when = before[1] if before else found.measured
-    fewer = f" Opacus was searched on the first {FEWER} points of its grid then." if when < GROWN else ""
+    fewer = " Opacus was searched on a smaller grid then." if when < GROWN else ""
     return figures, f" Peers were measured on {when} UTC, ours later.{fewer}"
 
 
