@@ -130,7 +130,8 @@ def spherical_law(scale: float, dimension: int) -> Upper:
     deviations = scale * np.sqrt(2 * points)
 
     def upper(k: np.ndarray) -> np.ndarray:
-        return special.ndtr(-(k[:, None] - 0.5) / deviations) @ weights / weights.sum()
+        chances = special.ndtr(-(k[:, None] - 0.5) / deviations) @ weights / weights.sum()
+        return np.minimum.accumulate(np.minimum(1.0, chances))  # k ascends; sums of weights are rounded
 
     return upper
 
@@ -159,7 +160,7 @@ def test_the_length_of_spherical_noise_is_a_gamma_variable_and_its_direction_uni
     if dimension > 1:  # the squared cosine of the angle with any line is a beta variable, here with the diagonal
         cosines = drawn.sum(axis=1) ** 2 / (dimension * lengths**2)
         assert stats.kstest(cosines, stats.beta(0.5, (dimension - 1) / 2).cdf).pvalue > FALSE_ALARM
-        laplace = rng.laplace(F(scale), (4000, dimension)) / scale
+        laplace = rng.laplace(F(scale), (40_000, dimension)) / scale
         cosines = laplace.sum(axis=1) ** 2 / (dimension * (laplace**2).sum(axis=1))
         assert stats.kstest(cosines, stats.beta(0.5, (dimension - 1) / 2).cdf).pvalue < FALSE_ALARM
 
