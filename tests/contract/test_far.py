@@ -184,6 +184,20 @@ def test_what_is_wrong_is_said_when_the_table_is_made(tmp_path, run):
         dp.FilesTable(tmp_path / "b.parquet", dp.Domain(age=dp.Number(0, 9, step=1)), run=run)
 
 
+@pytest.mark.parametrize("mark", ["_delta_log/0.json", ".hoodie/hoodie.properties", "metadata/1.metadata.json"])
+def test_the_folder_of_a_table_format_holds_earlier_versions_of_rows(mark, folder, run):
+    """A rewritten row is in the file before and in the one after: its person would count twice."""
+    (folder / mark).parent.mkdir()
+    (folder / mark).touch()
+    domain = dp.Domain(age=DOMAIN["age"])
+    (folder / "part=1").mkdir()
+    (folder / "0.parquet").rename(folder / "part=1" / "0.parquet")
+    for paths in (folder, folder / "*.parquet", folder / "*" / "*.parquet"):
+        with pytest.raises(ParameterError, match="earlier versions of rows"):
+            dp.FilesTable(paths, domain, run=run)
+    assert dp.FilesTable([folder / "1.parquet", folder / "2.parquet"], domain, run=run).facts.size == ROWS - 90
+
+
 @pytest.mark.parametrize("change", ["touched", "added", "removed"])
 def test_files_that_changed_are_another_table_before_a_charge_and_after_a_pass(change, folder, run):
     table = dp.FilesTable(folder, DOMAIN, run=run)

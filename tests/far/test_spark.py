@@ -187,6 +187,12 @@ def test_what_is_wrong_with_a_row_is_said_when_the_table_is_made(spark, tmp_path
     assert "many" not in str(raised.value)
     with pytest.raises(SchemaError, match="'age'"):
         dp.SparkTable(spark.read.parquet(str(tmp_path)), domain)
+    frame = spark.createDataFrame([(1, 0.5, None, [1])], "age int, share double, name string, nested array<int>")
+    for unit, words in (("share", "whole numbers or text"), ("name", "missing values"), ("nested", "not supported")):
+        with pytest.raises(SchemaError, match=words):
+            dp.SparkTable(frame, domain, unit=unit, rows_per_unit=3)
+    with pytest.raises(SchemaError, match="List"):
+        dp.SparkTable(frame, dp.Domain(nested=dp.Category("a", other="b")))
 
 
 def test_a_file_that_changed_is_another_table(spark, tmp_path):

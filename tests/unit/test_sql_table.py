@@ -354,7 +354,7 @@ def test_replace_one_needs_a_size_and_a_version(databases, tables):
 # Names.
 
 
-def test_hostile_names_are_names(databases):
+def test_hostile_names_are_names(databases, tables):
     relation = 'x"; DROP TABLE everybody; --'
     column = "a'b\"c; DROP TABLE everybody"
     domain = dp.Domain({column: dp.Category("'; DROP TABLE everybody; --", "b"), "%s {} \\": dp.Number(0, 9, step=1)})
