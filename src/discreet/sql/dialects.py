@@ -146,7 +146,7 @@ def _dated(asked: Source, node: Node) -> Node:
 
 _CHANGES: dict[str, Callable[[Source, Node], Node]] = {
     **dict.fromkeys(("DATEPART", "DATE_PART", "DATETRUNC"), _unit_first),
-    "DATE_TRUNC": _truncated,
+    **dict.fromkeys(("DATE_TRUNC", "TIMESTAMP_TRUNC", "DATETIME_TRUNC"), _truncated),
     **dict.fromkeys(("DATE_DIFF", "DATEDIFF"), _difference),
     **dict.fromkeys(("DATEADD", "DATE_ADD", "DATE_SUB"), _moved),
     **dict.fromkeys(("TO_CHAR", "FORMAT", "FORMAT_DATE", "DATE_FORMAT", "STRFTIME"), _shown_date),
