@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.core import Codes, ParameterError
+from discreet.core import Codes
 
 DAY = 86_400
 _LENGTHS = {"second": 1, "minute": 60, "hour": 3600, "day": DAY, "week": 7 * DAY}

@@ -105,10 +105,13 @@ def date_trunc(scope: Scope, node: Node, unit: Any, value: Any) -> Any:
             return day - datetime.timedelta(days=day.weekday())
         case "DAY":
             return day
-        case "HOUR" | "MINUTE" | "SECOND" as small if isinstance(moment, datetime.datetime):
-            kept = {"HOUR": {"minute": 0, "second": 0}, "MINUTE": {"second": 0}, "SECOND": {}}[small]
-            return moment.replace(microsecond=0, **kept)
-    scope.refuse(node, f"DATE_TRUNC of {shown(str(unit))} is not answered", "Units: year, quarter, month, week, day, hour.")
+        case "HOUR" if isinstance(moment, datetime.datetime):
+            return moment.replace(minute=0, second=0, microsecond=0)
+        case "MINUTE" if isinstance(moment, datetime.datetime):
+            return moment.replace(second=0, microsecond=0)
+    scope.refuse(
+        node, f"DATE_TRUNC of {shown(str(unit))} is not answered", "Units: year, quarter, month, week, day, hour."
+    )
 
 
 _SIGNS = {

@@ -312,13 +312,16 @@ def _among(scope: Scope, node: Node) -> Run:
     return compiled(scope, Node("not", node.start, (equal,)) if node.value else equal)
 
 
-def like(scope: Scope, node: Node, value: Any, pattern: Any) -> bool:
+def like(scope: Scope, node: Node, value: Any, pattern: Any, escape: Any = None) -> bool:
     for each in (value, pattern):
         if type(each) is not str:
             scope.refuse(node, f"LIKE is answered for texts, found {kind_of(each)}", "For example name LIKE 'A%'.")
     against, loose = (bool(each) for each in node.value)
     sign = {"%": ".*", "_": "."}
-    shape = "".join(sign.get(each) or re.escape(each) for each in pattern)
+    parts = re.findall(rf"{re.escape(escape)}.|." if escape else ".", pattern, re.DOTALL)
+    if escape is not None and (len(escape) != 1 or parts[-1:] == [escape]):
+        scope.refuse(node, "ESCAPE names one sign, which stands before another", "For example LIKE '5!%' ESCAPE '!'.")
+    shape = "".join(re.escape(each[1:]) if len(each) == 2 else sign.get(each) or re.escape(each) for each in parts)
     shape = re.sub(r"(\.\*)+", ".*", shape)
     found = re.compile(shape, re.DOTALL | (re.IGNORECASE if loose else 0)).fullmatch(value) is not None
     return found != against
@@ -529,6 +532,7 @@ CALLS: dict[str, tuple[int, int, Callable[..., Any]]] = {
     "LOWER": (1, 1, _text_of(str.lower)),
     "UPPER": (1, 1, _text_of(str.upper)),
     "LENGTH": (1, 1, _text_of(len)),
+    "INITCAP": (1, 1, _text_of(lambda value: re.sub(r"[^\W_]+", lambda word: word[0].capitalize(), value))),
     "SUBSTR": (2, 3, _text_of(_substring)),
     "LEFT": (2, 2, _text_of(lambda value, size: value[:size])),
     "RIGHT": (2, 2, _text_of(lambda value, size: value[max(0, len(value) - size) :])),

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from discreet.data import Batch, Domain, common_unit
+from discreet.predicate import Among, Equals
 from discreet.query import MAX_CELLS, And, Not, Or, Predicate
 from discreet.row_functions import MAX_POWER, Bins, Cases, Choose, Fixed, Key, Lookup, Of, Plus, Power, Times, Value
 from discreet.sql.conditions import condition
@@ -85,7 +86,9 @@ def _days_between(scope: Scope, call: Node, node: Node) -> Value:
     if times or not all(columns_of(scope, each) for each in (first, last)):
         return _looked_up(scope, node)
     fixed = Node("date", node.start, (), "2000-01-01")
-    one, other = (_looked_up(scope, Node("call", node.start, (unit, fixed, each), call.value)) for each in (last, first))
+    one, other = (
+        _looked_up(scope, Node("call", node.start, (unit, fixed, each), call.value)) for each in (last, first)
+    )
     return _plus(one, _times(scope, Fixed(-1), other))
 
 
@@ -225,6 +228,8 @@ def grouped_by(scope: Scope, node: Node, name: str) -> GroupedBy:
     inner, meant = scope.through(node)
     if not columns_of(inner, meant):
         scope.refuse(node, "this is the same for every row, so it makes no groups", "Leave it out.")
+    if meant.kind == "case":
+        meant = _by_texts(inner, meant)
     if meant.kind == "case" and all(each.kind in ("text", "number", "null", "boolean") for each in _results(meant)):
         return _by_cases(inner, meant, name)
     columns = columns_of(inner, meant)
@@ -234,6 +239,30 @@ def grouped_by(scope: Scope, node: Node, name: str) -> GroupedBy:
     labels = _ordered(dict.fromkeys(table.values))
     where = [table.where(lambda found, value=value: found == value and type(found) is type(value)) for value in labels]  # type: ignore[misc]
     return GroupedBy(Cases(where[:-1]), tuple(map(label, labels)), name)
+
+
+def _by_texts(scope: Scope, node: Node) -> Node:
+    """CASE WHEN city IN ('a', 'b') THEN city ... with a branch for each of the texts."""
+    pairs, otherwise = cases(node)
+    found = list[Node]()
+    for each, value in pairs:
+        target, *texts = each.parts if each.kind == "=" or (each.kind == "in" and not each.value) else (each,)
+        column = scope.column(value)
+        if column is None or not column[1].free or not texts or scope.column(target) != column:
+            found += [each, value]
+            continue
+        for text in texts:
+            found += [Node("=", each.start, (target, text)), text]
+    return Node("case", node.start, (*found, otherwise), (False, True))
+
+
+def listed_by(where: Predicate, key: GroupedBy) -> GroupedBy:
+    """A key of texts that nobody declared, as groups if the rows are chosen by them: WHERE city IN ('a', 'b')."""
+    for each in where.inner if isinstance(where, And) else (where,):
+        if not key.labels and isinstance(each, (Equals, Among)) and each.column == key.key:
+            values = [each.value] if isinstance(each, Equals) else list(each.values)
+            return GroupedBy(Cases([Equals(each.column, value) for value in values[:-1]]), tuple(values), key.name)
+    return key
 
 
 def _results(node: Node) -> list[Node]:
