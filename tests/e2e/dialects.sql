@@ -164,3 +164,4 @@ SELECT NTILE(4) OVER (ORDER BY age) AS q, COUNT(*) FROM people GROUP BY 1 == NTI
 SELECT COUNT(*) FROM people p LEFT JOIN visits v USING (person) WHERE v.person IS NULL == v.person == persons without a row
 SELECT (SELECT AVG(age) FROM people) AS a FROM people == (SELECT == rows are not shown
 SELECT sex, COUNT(*) FROM people, (SELECT MAX(age) AS m FROM people) q WHERE age > q.m GROUP BY sex == q.m == its exact result would be seen
+SELECT sex, COUNT(*) / (SELECT COUNT(DISTINCT site) FROM people) AS r FROM people GROUP BY sex == SELECT COUNT(DISTINCT == has one count, sum or average here

@@ -260,10 +260,12 @@ class _Binder(Tables):
         if made.tables != tables:
             reason = "a question in brackets is about the same table here"
             raise self.asked.refused(node.start, reason, "Ask it by itself.")
-        if made.quantiles or made.gathers is not None or made.limit is not None or made.offset:
+        found = made.outputs[0].expression
+        listed = any(isinstance(each, Different) for each in found.walk())  # of the groups of another grouping
+        if listed or made.quantiles or made.gathers is not None or made.limit is not None or made.offset:
             reason = "a question in brackets has one count, sum or average here"
             raise self.asked.refused(node.start, reason, "Ask it by itself.")
-        return made.outputs[0].expression
+        return found
 
     def keys(self, scope: Scope, query: SelectQuery, where: Predicate) -> tuple[tuple[GroupedBy, ...], list[Any]]:
         """What is grouped by, and how it is recognised in the select list."""
