@@ -44,7 +44,7 @@ from discreet.answering.linear_query import group_meanings, linear, meaning, sco
 from discreet.data import Codes, Domain, Facts, Floats, IntArray, Mask
 from discreet.hypothesis import Linear
 from discreet.mechanisms import LAWS, Noisy, ZeroSumNoise, free_groups
-from discreet.query import EVERYTHING, GroupCount, Histogram, Question, WithRest, is_question
+from discreet.query import EVERYTHING, Bins, GroupCount, Histogram, Question, WithRest, is_question
 
 SETS = 1 / 32  # the part of a histogram's failure that is kept for sums of its numbers
 _NORMAL = 1e-12  # below such a probability the normal tail is not taken: its remainder would count
@@ -108,6 +108,18 @@ class Measured:
 
     def form(self, domain: Domain) -> Linear | None:
         return linear(self.query, domain)
+
+    def ranges(self, domain: Domain) -> dict[str, Codes] | None:
+        """For each column the first codes of its ranges, if this is a table of all rows over ranges of columns."""
+        if not isinstance(self.query, GroupCount) or self.query.where != EVERYTHING:
+            return None
+        found: dict[str, Codes] = {}
+        for key in self.query.keys:
+            if isinstance(key, str):
+                found[key] = np.arange(domain.column(key).size)
+            elif isinstance(key, Bins) and key.groups == tuple(range(len(key.groups))):
+                found[key.column] = np.array(key.starts)
+        return found if len(found) == len(self.query.keys) else None
 
     def levelled(self, total: float | None) -> Measured:
         """The same with a sum that is the public number of rows, if that helps: docs/proofs/answering.md, "Levelled
