@@ -11,6 +11,7 @@ from pathlib import Path
 from discreet.core import Budget, Exact, LedgerMismatch, ParameterError, caps_of, code_version, digest, exact, record
 from discreet.data import Database, Dataset, Facts, GrowingTable, Identity
 from discreet.ledger.place import Parts
+from discreet.ledger.sidecar import sidecar_path
 from discreet.ledger.state import Body, State, identity_record, price_record
 from discreet.ledger.store import Store, mark_of, utc_now
 
@@ -90,7 +91,7 @@ def new_store(
 
 
 def check_table(state: State, data: Dataset) -> None:
-    """LedgerMismatch unless identity, relation and (under replace-one) size are the ledger's.
+    """LedgerMismatch unless identity, relation, (under replace-one) size and the files of an edition are the ledger's.
 
     A database may have got more tables since its ledger was made: its persons and the other tables are the same.
     """
@@ -102,6 +103,13 @@ def check_table(state: State, data: Dataset) -> None:
         raise LedgerMismatch(
             f"this ledger is for {state.size} persons, found {facts.size}: another table. If people arrived since, "
             "declare that the table grows: docs/growing.md"
+        )
+    files = [] if facts.growth is not None or facts.table is not None else sources_of(data)
+    new = [file for file in files if not sidecar_path(file).exists()]
+    if 0 < len(new) < len(files) and digest(record(facts)) in state.facts:
+        raise LedgerMismatch(
+            f"the file {new[0].name!r} came to those that the ledger has of edition {facts.edition!r}: these are other "
+            "rows. Declare another edition, so that no earlier answer passes for one about them"
         )
 
 

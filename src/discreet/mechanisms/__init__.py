@@ -3,7 +3,7 @@
     mechanism   what a mechanism and a conversation are; calibrate, the least noise that fits
     promise     what a theorem says about the error, as a sentence: Promise
     noise       the laws of integer noise: what they cost, how they are drawn, how far they reach
-    additive    integer noise on a sum: Laplace, Gaussian, ProductLaplace, CoordinateLaplace
+    additive    integer noise on a sum: Laplace, Gaussian, ProductLaplace, CoordinateLaplace, ZeroSumLaplace
     rank        a quantile of a column: RankQuantile; Unimodal, the exact sampler behind it
     group_quantiles   the same in groups, for the price of one: GroupQuantiles
     selection   one candidate by its score: Exponential, PermuteAndFlip
@@ -16,7 +16,18 @@ Neighbours, Rng, Sensitivity and the checks of what the samplers can draw.
 """
 
 from discreet.core import Guarantee, Neighbours, Rng, checked_rate, checked_scale, checked_variance
-from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, Noisy, ProductLaplace, in_units
+from discreet.mechanisms.additive import (
+    KINDS,
+    CoordinateLaplace,
+    Gaussian,
+    Laplace,
+    Noisy,
+    ProductLaplace,
+    ZeroSumLaplace,
+    free_groups,
+    in_units,
+    noisy_by,
+)
 from discreet.mechanisms.continual import MAX_EPOCHS, ContinualCounter
 from discreet.mechanisms.group_quantiles import DRAWS, GroupQuantiles
 from discreet.mechanisms.mechanism import Conversation, Looking, Mechanism, Stepwise, calibrate
@@ -24,11 +35,15 @@ from discreet.mechanisms.noise import (
     FINE,
     LAWS,
     NOISES,
+    ZERO_SUM,
     CoordinateLaplaceNoise,
     GaussianNoise,
     LaplaceNoise,
     Noise,
     ProductLaplaceNoise,
+    SphericalNoise,
+    VectorNoise,
+    ZeroSumNoise,
     gaussian_reach,
 )
 from discreet.mechanisms.promise import Promise, unit_of, wrong_rows
