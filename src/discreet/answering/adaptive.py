@@ -61,7 +61,7 @@ from discreet.core import BudgetExceeded, ConversationOver, Exact, Json, Paramet
 from discreet.data import Dataset, Floats
 from discreet.hypothesis import FittedHypothesis, Hypothesis, Linear, Scope, fit, listed_sizes, tangled
 from discreet.ledger import Ledger
-from discreet.mechanisms import Conversation, Gaussian, IsFar, Laplace, Mechanism
+from discreet.mechanisms import Conversation, IsFar, Mechanism, Noisy
 from discreet.method import choose
 from discreet.query import Count, Histogram, Not, Question
 from discreet.release import Open, Released, converse, release, reopen
@@ -204,7 +204,7 @@ class Inquiry:
         assert answer is not None  # what was bought says something about every part
         return answer
 
-    def marginal(self, later: int = 0) -> Gaussian | Laplace | None:
+    def marginal(self, later: int = 0) -> Noisy | None:
         """The marginal over the query's scope, if the plan or the prices say that it is bought; now, or after `later`
         more places."""
         calibration, transcript = self.calibration, self.answers.transcript
@@ -622,7 +622,7 @@ class AdaptiveAnswers:
         self._say(found, entry)
         return found
 
-    def _require_covered(self, queries: Sequence[Question], mechanism: Gaussian | Laplace | Marginals) -> None:
+    def _require_covered(self, queries: Sequence[Question], mechanism: Noisy | Marginals) -> None:
         """Refuse to buy what would not answer: public, and found before anything is charged."""
         domain, bought = self.facts.domain, [part.query for part in additive_parts(record(mechanism))]
         for query in queries:
@@ -631,7 +631,7 @@ class AdaptiveAnswers:
 
     def _purchase(
         self, needed: list[Inquiry], parts: list[Question], weights: Weights, later: int = 0
-    ) -> Gaussian | Laplace | Marginals:
+    ) -> Noisy | Marginals:
         """What is bought for those parts of a question that are needed; now, or after `later` more places."""
         queries, terms = [inquiry.query for inquiry in needed], self.calibration.terms
         if len(needed) == 1 and (marginal := needed[0].marginal(later)) is not None:
