@@ -245,7 +245,9 @@ def asked_for(
     levelled, numbers = level is not measured, measured.value.size
     own = failure / (1 - SETS) if measured.query.groups else failure  # nothing is kept for sets
     error = own_error(
-        *(measured.query, measured.kind, measured.scale, measured.unit, numbers), failure=own, levelled=levelled
+        *(measured.query, measured.kind, measured.scale, measured.unit, numbers),
+        failure=own,
+        levelled=total is not None,
     )
     if meaning(measured.shown, domain) == meaning(question, domain):
         shape = measured.shown.shape(domain)
