@@ -261,6 +261,10 @@ class Recording(SeededRng):
         self.drawn.append(("gaussian", variance))
         return super().gaussian(variance, size)
 
+    def spherical(self, scale: Fraction, dimension: int) -> Any:
+        self.drawn.append(("spherical", scale))
+        return super().spherical(scale, dimension)
+
     def truncated_laplace(self, scale: Fraction, bound: int, size: Any = None) -> Any:
         self.drawn.append(("truncated", scale))
         return super().truncated_laplace(scale, bound, size)

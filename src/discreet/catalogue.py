@@ -119,6 +119,7 @@ CATALOGUE: dict[str, type] = {
     "sliced-box/1": pac.SlicedBox,
     "small-misses/1": scoring.SmallMisses,
     "softmax/1": erm.Softmax,
+    "spherical-noise/1": mechanisms.SphericalNoise,
     "squared/1": erm.Squared,
     "stable-gaussian/1": mechanisms.StableGaussian,
     "stable-histogram/1": mechanisms.StableHistogram,

@@ -13,13 +13,13 @@ from discreet.audit.divergence import compare, loss
 from discreet.audit.laws import Setting, law, sample
 from discreet.audit.mutants import Twin
 from discreet.audit.sampled import epsilon_lower_bound
-from discreet.audit.search import climb, start
 from discreet.data import Domain, Number
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanisms import CoordinateLaplace, Gaussian, Laplace, ProductLaplace, ZeroSumLaplace
 from discreet.query import Count, Equals, GroupCount, Histogram, Sum, VectorSum
 from discreet.rng import SeededRng
 from tests.audit import mistakes
+from tests.search import climb, start
 
 from .toys import ADD, BOTH, NUMBERS, REPLACE, people
 

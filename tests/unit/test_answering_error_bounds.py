@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import discreet as dp
 from discreet.answering import generalization
@@ -178,7 +179,9 @@ def test_the_failures_of_all_sets_of_cells_of_all_columns_are_one_failure():
         copies, counts = math.prod(sizes) / cells, np.arange(1, cells + 1)
         errors = SetErrors(measured, cells=cells, columns=len(sizes), failure=failure).of(counts)
         for count, error in zip(counts.tolist(), errors.tolist(), strict=True):
-            spent += math.comb(cells, count) * 2 * math.exp(-(error**2) / (2 * copies * count * scale**2))
+            deviation = scale * math.sqrt(copies * count)
+            tails = math.exp(-((error / deviation) ** 2) / 2), norm.sf((error - 1) / deviation)
+            spent += math.comb(cells, count) * 2 * min(tails)
     assert failure / 2 < spent <= failure
 
 

@@ -444,6 +444,7 @@ def _spoken(body: Body, question: Question | RankQuantile | GroupQuantiles | Non
         beta, value, bound, source, price, missed, *apart = decode(answer_text(body))
         errors = apart[0] if apart else np.full(np.shape(value), bound)
         told = {"missed": missed, "question": question, "beta": Fraction(beta), "errors": errors}
+        told["entry"] = body.get("made_from") if source in ("direct", "measurement") else None
         return Answer(value, bound, source, price, **told)
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
         raise _another_text(body) from None

@@ -59,8 +59,8 @@ from discreet.answering.residual_marginals import ResidualMarginals, residual_ma
 from discreet.core import Exact, Funds, Guarantee, ParameterError, Rng, exact
 from discreet.data import Dataset, Facts, Floats, Needs
 from discreet.hypothesis import Linear, Scope, fit, parts_of_scopes
-from discreet.mechanisms import KINDS, NOISES, Mechanism, Noisy, calibrate, noisy_by
-from discreet.method import Maker, Method, Methods, Offer, Promise
+from discreet.mechanisms import KINDS, NOISES, Mechanism, Noisy, Promise, calibrate, noisy_by
+from discreet.method import Maker, Method, Methods, Offer
 from discreet.query import EVERYTHING, MAX_CELLS, Count, Histogram, Question, Sensitivity, is_question, numbers
 
 RESIDUALS = "residuals, gaussian noise"

@@ -226,6 +226,7 @@ def _models() -> tuple[Attack, ...]:
     opposite = ([[1], [-1]], [[-1], [-1]])
     # lambda = 1, slope 1/4, two people: a replacement moves the minimiser by 1/4, four steps; the noise has that scale.
     output = c.OutputPerturbation(steep, 1, "1/1000", Fraction(1, 16), c.ProductLaplaceNoise(Fraction(1, 4)))
+    round_noise = dataclasses.replace(output, noise=c.SphericalNoise(Fraction(1, 4)))
     # Lambda = 32: a replacement moves the sum of two slopes by 1/2, twice the scale of the noise on it.
     tilted = c.ObjectivePerturbation(
         *(steep, 16, c.ProductLaplaceNoise(Fraction(1, 4)), Fraction(1, 2**10), Fraction(1, 2**18), Fraction(1, 2**15)),
@@ -250,6 +251,7 @@ def _models() -> tuple[Attack, ...]:
     cheap, tries = mutants.add_remove_price, {"attempt": attempt_line, "reach": 4}  # jumps beyond the grid fail
     return (
         _replace(_VALUE, output, opposite, cheap, reach=50),
+        _replace(_VALUE, round_noise, opposite, cheap, reach=50),
         _replace(_VALUE, tilted, opposite, tenth_of_the_noise, look=lambda released: float(released[0]), runs=3000),
         _replace(_VALUE, moments, opposite, tenth_of_the_noise, look=lambda released: float(released[0])),
         _replace(_VALUE, line, (most, other), cheap, **tries),

@@ -1,6 +1,7 @@
 """The primitives: each is a frozen value with one theorem, a price and a way to run.
 
     mechanism   what a mechanism and a conversation are; calibrate, the least noise that fits
+    promise     what a theorem says about the error, as a sentence: Promise
     noise       the laws of integer noise: what they cost, how they are drawn, how far they reach
     additive    integer noise on a sum: Laplace, Gaussian, ProductLaplace, CoordinateLaplace, ZeroSumLaplace
     rank        a quantile of a column: RankQuantile; Unimodal, the exact sampler behind it
@@ -40,9 +41,12 @@ from discreet.mechanisms.noise import (
     LaplaceNoise,
     Noise,
     ProductLaplaceNoise,
+    SphericalNoise,
+    VectorNoise,
     ZeroSumNoise,
     gaussian_reach,
 )
+from discreet.mechanisms.promise import Promise, unit_of, wrong_rows
 from discreet.mechanisms.rank import ColumnSums, PowerSums, RankQuantile, Unimodal, first, rank_needs
 from discreet.mechanisms.selection import Exponential, PermuteAndFlip
 from discreet.mechanisms.stable import StableGaussian, StableHistogram, StableMode, least_bound, least_gaussian_bound

@@ -16,6 +16,8 @@ Every noise answers, in steps of one integer; s = scale / unit:
     sum_reach   with probability 1 - exp(-spent) a fixed sum of `copies` independent noises is at most this
     scale_for   the largest scale whose quantile is at most t
 
+`SphericalNoise` has a law of all coordinates together: it answers the first two, and `squared_length`.
+
 Theorem.   Laplace: P[X >= t] = q^t / (1 + q), q = exp(-1/s), t >= 1: tail and reach are exact.
            Gaussian, t >= 1: P[X >= t] is at most each of
                P[N(0, s^2) >= t - 1]                        [CKS20] proposition 25
@@ -24,6 +26,8 @@ Theorem.   Laplace: P[X >= t] = q^t / (1 + q), q = exp(-1/s), t >= 1: tail and r
            and the least of them is taken.
            Sums: P[X_1 + ... + X_c >= t] <= exp(-l t) M(l)^c for each l > 0. Gaussian: M(l) <= exp(l^2 s^2 / 2).
            Laplace: M(l) = (1 - q)^2 / ((1 - q e^l)(1 - q e^-l)); every l is valid, a fine grid is near the best.
+           Gaussian, s >= 2, c <= 2^22: also P[X_1 + ... + X_c >= t] <= (1 + 1e-9) P[N(0, c s^2) >= t - 1], t > 0;
+           docs/proofs/answering.md, "Sums of noises".
 Proof.     The weights exp(-k^2 / (2 s^2)) add up to at least sqrt(2 pi) s (Poisson summation), and from k = s + 1/2 on
            each is below the integral from k - 1/2 to k + 1/2, because there they are convex. So the tail from t on is
            below the normal tail from t - 1/2 on.
@@ -49,8 +53,8 @@ ONE = Fraction(1)
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class _AnyNoise(ABC):
-    """What all laws have in common."""
+class _Scaled:
+    """A law with one scale."""
 
     scale: Fraction
 
@@ -63,9 +67,45 @@ class _AnyNoise(ABC):
             raise ParameterError("floats cannot hold sums in the units of this column: declare it in other units")
         return self.scale / unit
 
+
+class SphericalNoise(_Scaled):
+    """Noise of density proportional to exp(-|y|_2 / s), s = scale/unit, in all coordinates at once, each rounded.
+
+    Theorem.   If |d|_2^2 <= D2 for all neighbours, adding it is (sqrt(D2) / s)-DP: the density changes by a factor of
+               at most exp(|d|_2 / s) when it is moved by d, and rounding commutes with moves by integers.
+    Accuracy.  Mean 0; of d coordinates the mean squared length is at most (scale sqrt(d (d + 1)) + unit sqrt(d) / 2)^2.
+    Reference. [HT10], [CMS11]; docs/proofs/exact_noise.md.
+    """
+
+    __slots__ = ()
+    NAME: ClassVar[str] = "spherical-noise/1"
+
+    def guarantee(self, moved: Sensitivity, *, unit: Fraction, dimension: int, neighbours: Neighbours) -> Guarantee:
+        steps = self.steps(unit)
+        checked_scale(steps)
+        checked_scale(steps * dimension)
+        length = exact.root_up(Fraction(moved.l2_squared)) if moved.l2_squared else Fraction(0)
+        return Guarantee.of_pure(length / steps, neighbours=neighbours)
+
+    def draw(self, shape: tuple[int, ...], *, unit: Fraction, rng: Rng) -> IntArray:
+        return rng.spherical(self.steps(unit), math.prod(shape)).reshape(shape)
+
+    def squared_length(self, dimension: int, *, unit: Fraction) -> float:
+        """At most the mean of the squared length of a vector of so many coordinates, in units squared."""
+        return dimension * (float(self.scale) * math.sqrt(dimension + 1) + float(unit) / 2) ** 2
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class _AnyNoise(_Scaled, ABC):
+    """What the laws of independent coordinates have in common."""
+
     @abstractmethod
     def variance(self) -> float:
         """An upper bound on the variance of one coordinate, in units squared."""
+
+    def squared_length(self, dimension: int, *, unit: Fraction) -> float:
+        """At most the mean of the squared length of so many noises, in units squared."""
+        return dimension * self.variance()
 
     @abstractmethod
     def reach(self, log_failure: float, *, unit: Fraction = ONE) -> int:
@@ -124,8 +164,17 @@ class GaussianNoise(_AnyNoise):
         return gaussian_reach(float(self.scale / unit), log_failure)
 
     def sum_reach(self, spent: Floats, copies: Floats, *, unit: Fraction = ONE) -> Floats:
-        """The Chernoff bound on sums of `copies` noises, each exceeded with probability at most exp(-spent)."""
-        return np.asarray(float(self.scale / unit) * np.sqrt(2 * copies * spent))
+        """A bound on sums of `copies` noises, each exceeded with probability at most exp(-spent): by Chernoff, or by
+        the normal tail if that is less. copies may be the c (1 - c/K) of c among K levelled noises too, s^2 >= 2 K."""
+        from scipy.special import ndtri_exp
+
+        s = float(self.scale / unit)
+        chernoff = np.asarray(s * np.sqrt(2 * copies * spent))
+        if s < 2:
+            return chernoff
+        # What the theorem adds to the normal tail is below a thousandth of exp(-spent).
+        normal = 1 - s * np.sqrt(copies) * ndtri_exp(-np.minimum(spent, _DEEPEST) - 2e-3)
+        return np.where((spent > _DEEPEST) | (copies > 2**22), chernoff, np.minimum(chernoff, normal))
 
     @staticmethod
     def scale_for(steps: int, failure: float) -> float:
@@ -190,6 +239,7 @@ class _LaplaceLaw(_AnyNoise):
         return exact.most(lambda scale: _laplace_log_tail(scale, steps + 1) <= log_failure, 0.0, end)
 
 
+_DEEPEST = 69.0  # e^-69 is 1e-30: below that the normal tail of a sum is not taken
 _AT_ONCE = 2**12  # bounds that are minimised at once
 
 
@@ -342,6 +392,8 @@ def _binomials(numbers: int) -> Floats:
 
 
 Noise = GaussianNoise | LaplaceNoise | ProductLaplaceNoise | CoordinateLaplaceNoise | ZeroSumNoise
+VectorNoise = Noise | SphericalNoise
+"""What may be added to a vector of which no coordinate is looked at alone."""
 
 
 class SubGaussianNoise(_AnyNoise):
