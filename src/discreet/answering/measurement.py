@@ -244,11 +244,8 @@ def asked_for(
     level, form = measured.levelled(total), linear(question, domain)
     levelled, numbers = level is not measured, measured.value.size
     own = failure / (1 - SETS) if measured.query.groups else failure  # nothing is kept for sets
-    error = own_error(
-        *(measured.query, measured.kind, measured.scale, measured.unit, numbers),
-        failure=own,
-        levelled=total is not None,
-    )
+    own_terms = (measured.query, measured.kind, measured.scale, measured.unit, numbers)
+    error = own_error(*own_terms, failure=own, levelled=total is not None)
     if meaning(measured.shown, domain) == meaning(question, domain):
         shape = measured.shown.shape(domain)
         return level.value.ravel()[: math.prod(shape)].reshape(shape), np.full(shape, error)
