@@ -72,7 +72,7 @@ class WideAsker(Asker):
         if depth == 0 or rng.random() < 0.7:
             return super().number(depth)
         ways = ["DATE_DIFF('day', begun, ended)", "YEAR(begun) - YEAR(ended)", "HOUR(seen)", "MINUTE(seen) + 2"]
-        ways += ["DATE_DIFF('month', begun, ended)", f"CAST({self.plain_atom()} AS INTEGER)", "ended - begun"]
+        ways += ["DATE_DIFF('month', begun, ended)", f"CAST({self.plain_atom()} AS INTEGER)", "(ended - begun)"]
         ways += [
             f"{self.number(0)}::DOUBLE / 4",
             "DATE_DIFF('day', DATE '1975-03-01', seen)",
