@@ -1,6 +1,6 @@
 """One place where rows may be, measured in a process of its own: prints JSON. Run by bench/far.py.
 
-    python -m bench.far_place PLACE FOLDER [fit]
+    python -m bench.far_place PLACE FOLDER [growth | fit]
 
 FOLDER has .parquet files as `bench.far` writes them. Spark runs on a cluster of this machine: a master and two workers.
 """
@@ -11,6 +11,7 @@ import contextlib
 import functools
 import json
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -42,7 +43,9 @@ SMALL = dp.Domain({name: DOMAIN[name] for name in COUNTED})
 def opened(place: str, folder: str, domain: dp.Domain):
     """The table in this place."""
     path = Path(folder)
-    if place == "table":
+    if place in STORED:
+        yield dp.SqlTable(folder, "people", SMALL, neighbours="add-remove", name="people")
+    elif place == "table":
         import pyarrow.parquet
 
         yield dp.Table(pyarrow.parquet.read_table(path), domain, name="people")
@@ -65,6 +68,41 @@ def opened(place: str, folder: str, domain: dp.Domain):
             spark.stop()
 
 
+@contextlib.contextmanager
+def in_duckdb(files: Path):
+    """The counted columns in a DuckDB file: its address."""
+    import duckdb
+
+    with tempfile.TemporaryDirectory() as folder:
+        with duckdb.connect(f"{folder}/people.duckdb") as connection:
+            connection.execute(f"CREATE TABLE people AS SELECT {', '.join(COUNTED)} FROM '{files}/*.parquet'")
+        yield f"duckdb:{folder}/people.duckdb"
+
+
+@contextlib.contextmanager
+def in_postgresql(files: Path):
+    """The same in a server of its own, whose files go with it."""
+    import duckdb
+    import psycopg
+    from tests.postgres import Cluster
+
+    cluster = Cluster(shared_buffers="256MB")
+    try:
+        with psycopg.connect(cluster.server("postgres"), autocommit=True) as connection:
+            connection.execute("CREATE TABLE people(age int, town text, sex text)")
+            rows = duckdb.connect().execute(f"SELECT {', '.join(COUNTED)} FROM '{files}/*.parquet'")
+            with connection.cursor().copy("COPY people FROM STDIN") as copy:
+                while block := rows.fetchmany(100_000):
+                    copy.write("".join(f"{age}\t{town}\t{sex}\n" for age, town, sex in block))
+            connection.execute("ANALYZE people")
+        yield cluster.server("postgres")
+    finally:
+        cluster.close()
+
+
+STORED = {"duckdb": in_duckdb, "postgresql": in_postgresql}
+
+
 def gradient(table):
     """The sum of the gradients of a logistic loss at a point, as a descent takes it."""
     risk = Risk(Logistic("1/2"), Declared(FEATURES, 1, True), "ill", Ball(20))
@@ -83,14 +121,19 @@ def timed(act, times=2):
 
 
 def main(place: str, folder: str, what: str = "passes") -> None:
-    start, said = time.perf_counter(), {}
-    with opened(place, folder, SMALL if what == "growth" else DOMAIN) as table:
+    said: dict[str, object] = {}
+    with contextlib.ExitStack() as after:
+        where = after.enter_context(STORED[place](Path(folder))) if place in STORED else folder
+        start = time.perf_counter()
+        table = after.enter_context(opened(place, where, SMALL if what == "growth" else DOMAIN))
         said |= {"size": table.facts.size, "made": time.perf_counter() - start}
         said["histogram"], counts = timed(lambda: table.exact_sum(dp.Histogram(COUNTED)))
-        said["checksum"] = int((counts * np.arange(counts.size).reshape(counts.shape)).sum())
-        if what == "passes":
+        said["counted"] = int((counts * np.arange(counts.size).reshape(counts.shape)).sum())
+        if table.offers.refusal(dp.data.Needs(functions=True), table.facts):
+            said["gradient"] = "refused"
+        elif what == "passes":
             said["gradient"], slopes = timed(gradient(table))
-            said["checksum"] += int(np.abs(slopes).sum())
+            said["summed"] = int(np.abs(slopes).sum())
         if what == "fit":
             said |= fitted(table)
         said["peak"] = peak.megabytes()

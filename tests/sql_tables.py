@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import duckdb
 import psycopg
+import pyarrow as pa
 
 from discreet.data.sql_table import SqlTable
 
@@ -40,15 +41,26 @@ def load(connection, rows, relation, version="1") -> None:
     """A table of these rows, and beside it a table that says which version they are."""
     columns = ", ".join(f"{quoted(name)} {kind_of(values)}" for name, values in rows.items())
     connection.execute(f"CREATE TABLE {quoted(relation)}({columns})")
-    lines = [tuple(map(stored, line)) for line in zip(*rows.values(), strict=True)]
     if isinstance(connection, psycopg.Connection):
         with connection.cursor().copy(f"COPY {quoted(relation)} FROM STDIN") as copy:
-            for line in lines:
-                copy.write_row(line)
-    elif lines:
-        marks = ", ".join("?" * len(rows))
-        connection.executemany(f"INSERT INTO {quoted(relation)} VALUES ({marks})", lines)
+            for line in zip(*rows.values(), strict=True):
+                copy.write_row(tuple(map(stored, line)))
+    else:
+        _insert(connection, relation, {name: [*map(stored, values)] for name, values in rows.items()})
     connection.execute(f"CREATE TABLE {quoted(relation + '_version')} AS SELECT '{version}' AS version")
+
+
+def _insert(connection, relation, rows) -> None:
+    """By Arrow, if it holds these entries: line by line takes twenty times as long."""
+    try:
+        given = pa.table(rows)
+    except (pa.ArrowException, OverflowError):
+        marks = ", ".join("?" * len(rows))
+        connection.executemany(f"INSERT INTO {quoted(relation)} VALUES ({marks})", [*zip(*rows.values(), strict=True)])
+        return
+    connection.register("given", given)
+    connection.execute(f"INSERT INTO {quoted(relation)} SELECT * FROM given")
+    connection.unregister("given")
 
 
 class Databases:

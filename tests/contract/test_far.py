@@ -16,7 +16,6 @@ from discreet.data import Batch, DistinctRows, Facts, Needs, far
 from discreet.errors import LedgerMismatch, NotOffered, ParameterError, SchemaError
 from discreet.rng import SeededRng
 from tests.contract.test_datasets import DOMAIN, ROWS, columns, transcript
-from tests.examples import FEW
 
 
 @pytest.fixture(scope="module")
@@ -39,16 +38,6 @@ def folder(tmp_path):
 
 def fresh(table):
     return dp.Ledger.in_memory(dp.Budget(1000, 0.9), table.identity, testing=True)
-
-
-def released(mechanism, table):
-    return plain(dp.release(mechanism, table, ledger=fresh(table), rng=SeededRng(5)).value)
-
-
-def plain(value):
-    if isinstance(value, (tuple, list)):
-        return tuple(plain(each) for each in value)
-    return tuple(value.ravel().tolist()) if isinstance(value, np.ndarray) else value
 
 
 @pytest.mark.parametrize("parts", [1, 2, 7])
@@ -90,18 +79,6 @@ def test_staged_codes_give_the_same_and_are_removed(folder, run, tmp_path):
     assert transcript(table) == transcript(dp.Table(columns(), DOMAIN))
     table.close()
     assert not list(stage.iterdir())
-
-
-@pytest.mark.parametrize("case", [each for each in FEW if hasattr(each.mechanism, "run")], ids=lambda case: case.name)
-def test_every_mechanism_gives_the_same_release_over_processes(case, run, tmp_path):
-    try:
-        parquet.write_table(pa.table(case.rows), tmp_path / "rows.parquet", row_group_size=2)
-    except (pa.ArrowException, OverflowError):
-        pytest.skip("these rows are no Parquet file: whole numbers of any length")
-    for relation in ("replace-one", "add-remove"):
-        more = {"neighbours": relation, "size": case.size}
-        table = dp.FilesTable(tmp_path, case.domain, run=run, parts=2, **more)
-        assert released(case.mechanism, table) == released(case.mechanism, dp.Table(case.rows, case.domain, **more))
 
 
 def test_distinct_rows_serve_a_session_by_one_pass(folder, run):
@@ -201,10 +178,24 @@ def test_what_is_wrong_is_said_when_the_table_is_made(tmp_path, run):
     assert "many" not in str(raised.value)
     with pytest.raises(SchemaError, match="'pay'"):
         dp.FilesTable(tmp_path, dp.Domain(pay=dp.Number(0, 9, step=1)), run=run)
-    with pytest.raises(ParameterError, match="found no file"):
+    with pytest.raises(ParameterError, match=r"found no file in .*visits/\*\.csv"):
         dp.FilesTable(tmp_path / "*.csv", dp.Domain(age=dp.Number(0, 9, step=1)), run=run)
     with pytest.raises(ParameterError, match=r"found 'b\.parquet'"):
         dp.FilesTable(tmp_path / "b.parquet", dp.Domain(age=dp.Number(0, 9, step=1)), run=run)
+
+
+@pytest.mark.parametrize("mark", ["_delta_log/0.json", ".hoodie/hoodie.properties", "metadata/1.metadata.json"])
+def test_the_folder_of_a_table_format_holds_earlier_versions_of_rows(mark, folder, run):
+    """A rewritten row is in the file before and in the one after: its person would count twice."""
+    (folder / mark).parent.mkdir()
+    (folder / mark).touch()
+    domain = dp.Domain(age=DOMAIN["age"])
+    (folder / "part=1").mkdir()
+    (folder / "0.parquet").rename(folder / "part=1" / "0.parquet")
+    for paths in (folder, folder / "*.parquet", folder / "*" / "*.parquet"):
+        with pytest.raises(ParameterError, match="earlier versions of rows"):
+            dp.FilesTable(paths, domain, run=run)
+    assert dp.FilesTable([folder / "1.parquet", folder / "2.parquet"], domain, run=run).facts.size == ROWS - 90
 
 
 @pytest.mark.parametrize("change", ["touched", "added", "removed"])
@@ -220,6 +211,28 @@ def test_files_that_changed_are_another_table_before_a_charge_and_after_a_pass(c
     with pytest.raises(LedgerMismatch, match="another table"):
         dp.release(dp.Laplace(dp.Count(), 10), table, ledger=ledger, rng=SeededRng(1))
     assert not [body for body in ledger.entries() if body["kind"] == "charge"]
+
+
+def test_a_file_that_comes_to_those_of_a_ledger_is_another_edition(folder, run, tmp_path):
+    """The persons are the same, so that their number shows nothing; answers about the rows before are of edition 1."""
+    more = {"run": run, "unit": "person", "rows_per_unit": 3, "name": "people"}
+    table = dp.FilesTable(folder, DOMAIN, **more)
+    ledger = dp.Ledger.create(tmp_path / "a.ledger", dp.Budget(1, 1e-6), table)
+    question = "SELECT COUNT(*) FROM people WHERE smoker"
+    dp.Session(table, ledger).ask(question)
+    (folder / "9.parquet").write_bytes((folder / "0.parquet").read_bytes())
+    before = list(ledger.entries())
+    for ask in (
+        lambda found: dp.Session(found, ledger).ask(question),
+        lambda found: dp.release(dp.Laplace(dp.Count(), 100), found, ledger=ledger),
+    ):
+        with pytest.raises(LedgerMismatch, match=r"'9\.parquet' came.*another edition"):
+            ask(dp.FilesTable(folder, DOMAIN, **more))
+    assert list(ledger.entries()) == before
+    answer = dp.Session(dp.FilesTable(folder, DOMAIN, edition="2", **more), ledger).ask(question)
+    assert answer.source == "direct"
+    dp.Session(dp.FilesTable(folder, DOMAIN, edition="2", **more), ledger).ask(question)
+    assert sum(body["kind"] == "charge" for body in ledger.entries()) == 2
 
 
 def test_gathering_is_refused_by_public_numbers_before_the_charge(folder, run):

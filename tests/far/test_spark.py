@@ -17,14 +17,10 @@ import pytest
 from pyarrow import parquet
 
 import discreet as dp
-from discreet.catalogue import CATALOGUE
 from discreet.data import Slice
 from discreet.errors import LedgerMismatch, NotOffered, SchemaError
-from discreet.mechanisms import Conversation
-from discreet.records import revive
 from discreet.rng import SeededRng
-from tests.examples import FEW
-from tests.far.cluster import ROOT, Cluster, environment, session
+from tests.far.cluster import environment
 
 N = 20_000
 FEATURES = ("f0", "f1", "f2")
@@ -51,19 +47,6 @@ def made_up(n=N, seed=0):
     columns |= {"pay": np.round(rng.normal(0, 1e7, n), 2), "town": rng.choice(["n", "e", "s", "q"], n)}
     columns |= {"old": age > 60, "tall": x[:, 2] > 50, "ill": ill, "person": rng.integers(0, n // 4, n)}
     return pa.table(columns)
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    with Cluster() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def spark(cluster):
-    made = session(cluster.url, cluster.environment, cluster.folder)
-    yield made
-    made.stop()
 
 
 @pytest.fixture(scope="module")
@@ -131,75 +114,6 @@ def test_sums_slices_and_distinct_rows_are_those_of_the_table_in_memory(here, th
                     each.exact_slices(SLICES, where=condition, disjoint=disjoint) for each in (table, here)
                 )
                 assert [each.tolist() for each in found] == [each.tolist() for each in expected], where
-
-
-@pytest.mark.parametrize(
-    "case", [each for each in FEW if not isinstance(each.mechanism, Conversation)], ids=lambda case: case.name
-)
-def test_every_mechanism_gives_the_same_release_over_files_and_frames(case, spark, tmp_path):
-    """Files under one relation, a frame under the other: both relations of both are in tests/contract/test_far.py."""
-    try:
-        parquet.write_table(pa.table(case.rows), tmp_path / "rows.parquet", row_group_size=3)
-    except (pa.ArrowException, OverflowError):
-        pytest.skip("these rows are no Parquet file: whole numbers of any length")
-    frame = spark.read.parquet(str(tmp_path / "rows.parquet")).repartition(3)
-    makers = {
-        "replace-one": lambda **more: dp.FilesTable(tmp_path, case.domain, run=dp.Spark(spark), parts=2, **more),
-        "add-remove": lambda **more: dp.SparkTable(frame, case.domain, **more),
-    }
-    for relation, make in makers.items():
-        more = {"neighbours": relation, "size": case.size}
-        tables = dp.Table(case.rows, case.domain, **more), make(**more)
-        ledgers = [dp.Ledger.in_memory(dp.Budget(1000, 0.9), table, testing=True) for table in tables]
-        expected, found = (
-            plain(dp.release(case.mechanism, table, ledger=ledger, rng=SeededRng(5)).value)
-            for table, ledger in zip(tables, ledgers, strict=True)
-        )
-        assert found == expected, relation
-
-
-LEARNERS = {
-    "logistic": (lambda: dp.LogisticRegression(epsilon=2, delta=1e-6, method="objective", radius=20), "ill", FEATURES),
-    "moments": (lambda: dp.LinearRegression(epsilon=2, delta=1e-6, method="moments", radius=20), "f2", FEATURES[:2]),
-    "output": (lambda: dp.LogisticRegression(epsilon=2, method="output", ridge=0.1, radius=20), "ill", FEATURES),
-    "box": (lambda: dp.BoxClassifier(epsilon=2, delta=1e-6), "ill", FEATURES[:2]),
-    "conjunction": (lambda: dp.ConjunctionClassifier(epsilon=2, delta=1e-6, k=2), "ill", ("old", "tall")),
-}
-
-
-@pytest.mark.parametrize("name", LEARNERS)
-def test_models_and_rules_are_the_same(name, here, there):
-    """A fit draws its own randomness, so each mechanism that it charged is run again, by the same draws, everywhere."""
-    make, target, features = LEARNERS[name]
-    far = there["files, 7 parts"]
-    ledger = fresh(far)
-    dp.Session(far, ledger).fit(make(), target=target, features=list(features))
-    charged = [revive(body["mechanism"], CATALOGUE) for body in ledger.entries() if body["kind"] == "charge"]
-    assert charged
-    for mechanism in charged:
-        found = [
-            plain(dp.release(mechanism, table, ledger=fresh(table), rng=SeededRng(9)).value)
-            for table in (here, far, there["frame"])
-        ]
-        assert found[0] == found[1] == found[2]
-
-
-def test_a_session_of_fifty_questions_and_quantiles_is_the_same(here, there):
-    texts = [
-        f"SELECT COUNT(*) FROM people WHERE age >= {age} AND town = '{town}'"
-        for age in range(5, 115, 10)
-        for town in "nes"
-    ]
-    texts += [f"SELECT SUM(pay) FROM people WHERE age < {age}" for age in range(10, 100, 10)]
-    texts += [f"SELECT town, COUNT(*) FROM people WHERE f0 > {low} GROUP BY town" for low in range(0, 70, 10)]
-    texts += ["SELECT MEDIAN(pay) FROM people"]
-    assert len(texts) == 50
-    found = {}
-    for where in ("here", "files, 2 parts", "frame, staged"):
-        table = here if where == "here" else there[where]
-        talk = dp.Session(table, fresh(table), alpha=0.05, beta=0.05, rng=SeededRng(3))
-        found[where] = [repr(plain(talk.ask(text).value)) for text in texts]
-    assert found["here"] == found["files, 2 parts"] == found["frame, staged"]
 
 
 def test_the_same_rows_of_a_person_are_kept(spark, files):
@@ -273,6 +187,12 @@ def test_what_is_wrong_with_a_row_is_said_when_the_table_is_made(spark, tmp_path
     assert "many" not in str(raised.value)
     with pytest.raises(SchemaError, match="'age'"):
         dp.SparkTable(spark.read.parquet(str(tmp_path)), domain)
+    frame = spark.createDataFrame([(1, 0.5, None, [1])], "age int, share double, name string, nested array<int>")
+    for unit, words in (("share", "whole numbers or text"), ("name", "missing values"), ("nested", "not supported")):
+        with pytest.raises(SchemaError, match=words):
+            dp.SparkTable(frame, domain, unit=unit, rows_per_unit=3)
+    with pytest.raises(SchemaError, match="List"):
+        dp.SparkTable(frame, dp.Domain(nested=dp.Category("a", other="b")))
 
 
 def test_a_file_that_changed_is_another_table(spark, tmp_path):
@@ -285,16 +205,6 @@ def test_a_file_that_changed_is_another_table(spark, tmp_path):
         with pytest.raises(LedgerMismatch, match="another table"):
             dp.release(dp.Laplace(dp.Count(), 10), each, ledger=ledger, rng=SeededRng(1))
     assert not [body for body in ledger.entries() if body["kind"] == "charge"]
-
-
-def test_spark_connect_gives_the_same_sums(files, tmp_path):
-    """In a process of its own: a session of Spark Connect, its server started by the wheel."""
-    given = environment(tmp_path)
-    script = Path(__file__).with_name("connect.py")
-    done = subprocess.run(
-        [sys.executable, str(script), str(files)], env=given, cwd=ROOT, capture_output=True, text=True, timeout=900
-    )
-    assert done.stdout.strip().endswith("equal over Spark Connect"), done.stdout[-2000:] + done.stderr[-4000:]
 
 
 def test_a_table_and_a_view_of_hive_give_the_same_releases(files, tmp_path):

@@ -28,7 +28,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NoReturn, TypeVar
@@ -63,7 +63,7 @@ KIND_WORDS = {
     "moment": "dates",
 }
 _INT64 = np.iinfo(np.int64)
-_CACHED = 2**16  # entries of features that are put on the grid together: half a megabyte
+_CACHED = 2**16  # entries that are put on their grid together: half a megabyte
 _SPELLED_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\Z")
 _SPELLED_INFINITY = re.compile(r"([+-]?)inf(inity)?\Z", re.IGNORECASE)
 
@@ -257,8 +257,8 @@ def encode(parts: Sequence[Values], column: Column, name: str) -> Codes:
     """The codes of a column's entries; SchemaError if an entry does not fit the declaration."""
     require_held(column, name)
     codes = np.zeros(sum(len(part.data) for part in parts), dtype=np.int64)
-    for part in parts:
-        here, null = part.where, part.null
+    for here, part in ((where, piece) for each in parts for where, piece in _pieces(each)):
+        null = part.null
         if part.kind != "nothing" and column.categorical:
             codes[here] = _level_codes(part, column, name)
         elif part.kind != "nothing" and column.calendar:
@@ -270,6 +270,17 @@ def encode(parts: Sequence[Values], column: Column, name: str) -> Codes:
                 refuse_missing(column, name)
             codes[here] = np.where(null, column.missing_code, codes[here])
     return codes
+
+
+def _pieces(part: Values) -> Iterator[tuple[Any, Values]]:
+    """The entries, some at a time with their places, so that what is computed on the way stays in the cache: pages for
+    arrays as long as the column would cost more than the arithmetic."""
+    if part.where is not ... or part.kind in ("text", "nothing"):  # few, or known by their distinct texts
+        yield part.where, part
+        return
+    for start in range(0, len(part.data), _CACHED):
+        here = slice(start, start + _CACHED)
+        yield here, replace(part, data=part.data[here], null=part.null[here])
 
 
 def refuse_missing(column: Column, name: str) -> NoReturn:

@@ -156,11 +156,14 @@ class Far(PrivateRows):
 
     def _counted(self) -> int:
         """All declared columns are encoded once: what is wrong with a row is said now. How many rows there are."""
-        found = self._quietly(lambda: self._folded(self._domain.names, _checked, persons=False))
-        rows = [int(part) for part in found]
+        rows = [int(part) for part in self._quietly(self._encoded)]
         if max(rows) > MAX_ROWS or sum(rows) > MAX_FAR_ROWS:
             raise SchemaError("a far table holds at most 2**40 rows, and a part of it at most 2**31 - 1")
         return sum(rows)
+
+    def _encoded(self) -> list[Any]:
+        """How many rows each part has, when all of them were encoded."""
+        return self._folded(self._domain.names, _checked, persons=False)
 
 
 def far_total(parts: Iterable[Any]) -> Any:

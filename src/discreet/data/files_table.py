@@ -412,17 +412,32 @@ def found_files(paths: Sequence[str | os.PathLike[str]], *, missing: bool = Fals
     found: set[Path] = set()
     for path in paths:
         text = os.fspath(path)
-        if os.path.isdir(text):
-            found |= {resolved(each) for each in Path(text).glob("*.parquet")}
-        elif any(sign in text for sign in "*?[") and not os.path.exists(text):
-            found |= {resolved(each) for each in glob.glob(text)}
+        if os.path.isdir(text) or (any(sign in text for sign in "*?[") and not os.path.exists(text)):
+            all_of = Path(text).glob("*.parquet") if os.path.isdir(text) else map(Path, glob.glob(text))
+            here = {resolved(each) for each in all_of}
+            _refuse_versions(here)
+            found |= here
         elif os.path.isfile(text) or not missing:
             found.add(resolved(text))
     wrong = [path.name for path in found if path.suffix.lower() not in (".parquet", ".csv") or not os.path.isfile(path)]
     if not missing and (wrong or not found):
-        what = f"found {wrong[0]!r}" if wrong else "found no file"
-        raise ParameterError(f"paths must be .parquet or .csv files, a folder of .parquet or a pattern, {what}")
+        what = f"found {wrong[0]!r}" if wrong else f"found no file in {os.fspath(paths[0])!r}"
+        also = "; a pattern such as 'visits/*.csv' or 'visits/*/*.parquet' names other files" if not wrong else ""
+        raise ParameterError(f"paths must be .parquet or .csv files, a folder of .parquet or a pattern, {what}{also}")
     return tuple(sorted(found))
+
+
+def _refuse_versions(files: Iterable[Path]) -> None:
+    """Refuse all files of a folder in which a table format keeps rows of earlier versions: a row of now, and a row that
+    was deleted, may be in several of them, and its person would count as often."""
+    marks = {"Delta": "_delta_log", "Hudi": ".hoodie", "Iceberg": "metadata/*.metadata.json"}
+    for folder in {parent for file in files for parent in file.parents[:4]}:
+        for kind, mark in marks.items():
+            if next(folder.glob(mark), None) is not None:
+                raise ParameterError(
+                    f"{folder.name!r} is a table of {kind}, whose files hold earlier versions of rows, too: give the "
+                    "list of the files of one version, or a SparkTable"
+                )
 
 
 def tasks_of(files: Sequence[Path], names: Sequence[str], count: int, batch: int) -> tuple[list[Any], int]:

@@ -32,7 +32,7 @@ from discreet.data.far import BATCH_ROWS, GATHER_LIMIT, Far, Fold
 from discreet.data.files import arrow_table, file_stamp, library, table_of_batches
 from discreet.data.files_table import WORDS, batch_of, fold_part, staged_batches, staged_names, staged_table
 from discreet.data.ingest import FIRST_EDITION, EncodedRows, identity_of, needed
-from discreet.data.rows import Batch
+from discreet.data.rows import Batch, Identity
 
 _PLACE = "row_place"
 _RESULT = "part binary"
@@ -151,6 +151,14 @@ class SparkTable(Far):
         domain, whose = self._domain, persons and self.identity.unit is not None
         columns = [*staged_names(domain, names).values(), *(WORDS[:2] if whose else ())] if self._staged else names
         read = functools.partial(fold_part, fold=fold, domain=domain, names=names, persons=whose)
+        return self._mapped(columns, read) or [fold([Batch.empty(domain)])]
+
+    def _encoded(self) -> list[Any]:
+        names = needed(self._domain, self.identity)  # with the unit, which `_folded` does not read
+        return self._mapped(names, functools.partial(_encoded_rows, self._domain, self.identity)) or [0]
+
+    def _mapped(self, columns: Sequence[str], read: Callable[[Partition], Any]) -> list[Any]:
+        """What a function makes of these columns of each partition."""
         work, version, staged = shipped(read), _version(), self._staged
 
         def task(batches: Iterator[Any]) -> Iterator[Any]:
@@ -158,7 +166,7 @@ class SparkTable(Far):
             yield _record_batch([_same_version(version) or run_shipped(work, part)])
 
         found = _outcomes(self._frame.select(*map(_quoted, columns)).mapInArrow(task, _RESULT).collect())
-        return results(found, len(found)) or [fold([Batch.empty(domain)])]
+        return results(found, len(found))
 
     def _stage(self) -> tuple[int, int]:
         """The codes of the rows that are kept, in Spark's storage; how many rows and persons there are."""
@@ -218,6 +226,11 @@ class Partition:
         if self.staged:
             return staged_batches(self.tables, domain, names, persons=persons)
         return (batch_of(Frame(table), table.num_rows, domain) for table in self.tables)
+
+
+def _encoded_rows(domain: Domain, identity: Identity, part: Partition) -> int:
+    """How many rows a part has; what is wrong with one, or with the name of its person, is said."""
+    return sum(EncodedRows.of(Frame(table), domain, identity).rows for table in part.tables)
 
 
 def _coalesced(batches: Iterable[Any]) -> Iterator[Any]:

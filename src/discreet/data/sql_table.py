@@ -304,7 +304,7 @@ def _described(types: Callable[[], Any], names: Sequence[str]) -> Any:
     with suppress(SourceUnavailable):
         return types()
     wanted = f", or has no columns {', '.join(map(repr, names[:12]))}" if names else ""
-    raise SchemaError(f"the relation cannot be read{wanted}")
+    raise SchemaError(f"the relation cannot be read{wanted}; a schema and its table are named apart")
 
 
 def _refuse_wrong(domain: Domain, wrong: Sequence[int]) -> None:
