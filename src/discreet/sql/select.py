@@ -23,6 +23,7 @@ from discreet.query import (
     Missing,
     Not,
     Of,
+    Or,
     Persons,
     Plus,
     Power,
@@ -282,6 +283,9 @@ class _Binder(Tables):
                 scope.refuse(node, "an aggregate cannot be grouped by", "Group by columns, or by functions of them.")
             found.append(listed_by(where, grouped_by(scope, meant, name)))
             signatures.append(mark)
+        if where == Or() and not all(each.labels for each in found):
+            begin = query.start if query.where is None else query.where.start
+            raise self.asked.refused(begin, "the condition is never true", "No row is in any group.")
         if math.prod(len(each.labels) or 1 for each in found) > MAX_CELLS:
             start = query.group[0] if query.group else Node("name", query.start)
             reason = f"these groups have more than {MAX_CELLS:,} cells"
