@@ -18,10 +18,16 @@ from threadpoolctl import threadpool_limits
 
 import discreet as dp
 from bench import peers
-from bench.pmw_unseen import DELTA, Codes, in_time, job_of, table_of
+from bench.pmw_unseen import BINNED, DELTA, NEW, Codes, in_time, job_of, table_of
 
 EPSILONS = ("0.1", "1", "3")
-TARGETS = {"anes96": "vote", "attrition": "Attrition", "credit": "Status", "fair": "affairs"}
+TARGETS = {
+    **{name: BINNED[name] for name in NEW},
+    "anes96": "vote",
+    "attrition": "Attrition",
+    "credit": "Status",
+    "fair": "affairs",
+}
 FEATURES, RUNS = 6, 5
 
 

@@ -39,6 +39,10 @@ CLASSES = {
         ("year", "dep_time", "dep_delay", "arr_time", "flight", "tailnum", "time_hour", "air_time", "minute"),
         15.0,
     ),
+    "voters": ("pscl", "vote92", "vote", (), {"Clinton"}),
+    "mortgages": ("AER", "HMDA", "deny", (), {"yes"}),
+    "hearts": ("DAAG", "monica", "outcome", (), {"dead"}),
+    "crashes": ("DAAG", "nassCDS", "dead", ("caseid", "injSeverity"), {"dead"}),
     "unions": ("sampleSelection", "nlswork", "union", ("idcode", "wks_ue", "wks_work", "tenure"), 0.5),
 }
 NUMBERS = {

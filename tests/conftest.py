@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,19 @@ import pytest
 
 from discreet.ledger.address import Address
 from tests.postgres import Cluster, binaries
+
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of collected tests live to the end: the garbage collector neither counts nor visits them."""
+    gc.enable()
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True)

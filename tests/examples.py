@@ -259,9 +259,17 @@ class Recording(SeededRng):
         self.drawn.append(("gaussian", variance))
         return super().gaussian(variance, size)
 
+    def spherical(self, scale: Fraction, dimension: int) -> Any:
+        self.drawn.append(("spherical", scale))
+        return super().spherical(scale, dimension)
+
     def truncated_laplace(self, scale: Fraction, bound: int, size: Any = None) -> Any:
         self.drawn.append(("truncated", scale))
         return super().truncated_laplace(scale, bound, size)
+
+    def zero_sum_laplace(self, scale: Fraction, size: int) -> Any:
+        self.drawn.append(("zero-sum", scale))
+        return super().zero_sum_laplace(scale, size)
 
     def select(self, scores: Any, rate: Fraction, counts: Any = None) -> int:
         self.drawn.append(("select", rate))

@@ -119,6 +119,7 @@ CATALOGUE: dict[str, type] = {
     "sliced-box/1": pac.SlicedBox,
     "small-misses/1": scoring.SmallMisses,
     "softmax/1": erm.Softmax,
+    "spherical-noise/1": mechanisms.SphericalNoise,
     "squared/1": erm.Squared,
     "stable-gaussian/1": mechanisms.StableGaussian,
     "stable-histogram/1": mechanisms.StableHistogram,
@@ -136,6 +137,7 @@ CATALOGUE: dict[str, type] = {
     "where-rule/1": pac.Where,
     "whole/1": data.Whole,
     "with-rest/1": query.WithRest,
+    "zero-sum-laplace/1": mechanisms.ZeroSumLaplace,
 }
 
 

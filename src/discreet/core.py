@@ -86,5 +86,5 @@ from discreet.guarantee import (
     log_fraction,
     renyi_to_epsilon,
 )
-from discreet.records import Json, canonical, digest, record, revive
+from discreet.records import Json, canonical, code_version, digest, record, revive, unique_keys
 from discreet.rng import Rng, SeededRng, checked_rate, checked_scale, checked_variance

@@ -14,7 +14,9 @@ so it holds ints, texts, booleans, nulls, lists and named objects; no floats and
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
+import importlib.metadata
 import json
 import re
 from collections.abc import Mapping
@@ -70,6 +72,24 @@ def revive(json_value: Json, catalogue: Mapping[str, type]) -> Any:
 def canonical(json_value: Json) -> str:
     """The one spelling of a JSON value."""
     return _ENCODER.encode(json_value)
+
+
+@functools.cache
+def code_version() -> str:
+    """The version of discreet that runs in this process: what a ledger, a certificate or a model file was made by."""
+    try:
+        return importlib.metadata.version("discreet")
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object without duplicate keys, which are ambiguous: people read the first value, parsers keep the last."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        twice = next(key for place, (key, _) in enumerate(pairs) if key in dict(pairs[:place]))
+        raise ParameterError(f"the key {ascii(twice)[:70]} occurs twice")
+    return members
 
 
 def digest(json_value: Json) -> str:

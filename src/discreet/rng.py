@@ -16,6 +16,8 @@ relative error of numpy's log and exp is at most 128 * 2^-53; tests/unit/test_rn
     laplace             sign and geometric, (zero, minus) rejected
     gaussian            Canonne-Kamath-Steinke 2020: rejection from the Laplace law of scale floor(sigma) + 1
     truncated_laplace   rejection from the Laplace law or, for a bound below the scale, from the uniform law
+    zero_sum_laplace    rejection from independent Laplace noises
+    spherical           a real vector whose coordinates are rounded: intervals of integers, refined until all decide
     select              one uniform against the cumulative weights, in two levels
 
 `Rng` keeps no state: every call asks the operating system, so a forked process never repeats its parent's noise and
@@ -61,6 +63,9 @@ _NARROW = 2**10
 
 _DIRECT = 2**30
 """Up to this scale float64 resolves floor(scale * E); above it the low bits are drawn separately."""
+
+_REVEALED = 128
+"""Bits of each real number behind a spherical vector to begin with: they decide all but one vector in 2^50."""
 
 _LARGEST_SCALE = Fraction(2**50)
 _SMALLEST_SCALE = Fraction(1, 2**200)
@@ -209,6 +214,33 @@ class Rng:
             return self._filled(size, from_uniform, acceptance=0.6)
         return self._filled(size, from_laplace, acceptance=0.6 * _laplace_acceptance(scale))
 
+    def zero_sum_laplace(self, scale: Fraction, size: int) -> Ints:
+        """P[K = k] proportional to exp(-(|k_1| + ... + |k_size| + |k_1 + ... + k_size|) / scale).
+
+        Independent Laplace noises are kept with probability exp(-|their sum| / scale), about 1 / sqrt(pi size).
+        """
+        scale, size = checked_scale(scale), exact.whole(1, size=size)
+        while True:
+            proposed = self.laplace(scale, (max(1, min(2 * size, _CHUNK // size)), size))
+            kept: Ints = proposed[self.flips(np.abs(proposed.sum(axis=1)), 1 / scale)]
+            if len(kept):
+                return np.ascontiguousarray(kept[0])
+
+    def spherical(self, scale: Fraction, dimension: int) -> Ints:
+        """A real vector with density proportional to exp(-|y|_2 / scale), each coordinate rounded; dimension scale <=
+        2**50."""
+        dimension, scale = exact.whole(1, dimension=dimension), checked_scale(scale)
+        checked_scale(scale * dimension)
+        pairs, bits, signs = dimension // 2 + 1, _REVEALED, self.bits(dimension)
+        points = [self._in_disc() for _ in range(pairs)]
+        waits = [self.bits(bits) for _ in range(2 * pairs - 1 + dimension % 2)]
+        while (found := _sphere(scale, dimension, points, waits, bits)) is None:
+            points = [((u << 64) | self.bits(64), (v << 64) | self.bits(64), known + 64) for u, v, known in points]
+            waits, bits = [(known << 64) | self.bits(64) for known in waits], bits + 64
+        if max(found) >> 62:
+            raise OverflowError("noise beyond 2**62: an event of probability below exp(-4000)")
+        return np.array([-each if signs >> i & 1 else each for i, each in enumerate(found)], dtype=np.int64)
+
     def permutation(self, n: int) -> Ints:
         """A uniformly random order of 0, ..., n - 1."""
         n = exact.whole(0, n=n)
@@ -335,10 +367,17 @@ class Rng:
         while True:
             known, bits = (known << 64) | self.bits(64), bits + 64
             if known > 0:
-                precision = bits + 24
-                low, high = _minus_log(known + 1, bits, precision)
-                high += (1 << precision) // known + 1  # ln(known + 1) - ln(known) < 1 / known
-                yield Fraction(low, 1 << precision), Fraction(high, 1 << precision)
+                low, high = _waited(known, bits)
+                yield Fraction(low, 1 << (bits + _EXTRA)), Fraction(high, 1 << (bits + _EXTRA))
+
+    def _in_disc(self) -> tuple[int, int, int]:
+        """The first bits of both coordinates of a uniform point of the quarter disc, and their number."""
+        while True:
+            u, v, known = self.bits(_REVEALED), self.bits(_REVEALED), _REVEALED
+            while u * u + v * v < 1 << 2 * known < (u + 1) ** 2 + (v + 1) ** 2:  # the circle may pass between
+                u, v, known = (u << 64) | self.bits(64), (v << 64) | self.bits(64), known + 64
+            if u * u + v * v < 1 << 2 * known:
+                return u, v, known
 
     def _exact_floor(self, known: int, bits: int, scale: Fraction) -> int:
         return next(
@@ -497,6 +536,42 @@ def _minus_log(numerator: int, bits: int, precision: int) -> Enclosure:
     halvings = bits - length
     two_low, two_high = _log_two(precision)
     return halvings * two_low - 2 * high, halvings * two_high - 2 * low
+
+
+_EXTRA = 24
+"""Bits of precision beyond those that are known of U."""
+
+
+def _waited(known: int, bits: int) -> Enclosure:
+    """-ln U for every U that begins with these bits, not all 0, to the precision bits + _EXTRA."""
+    precision = bits + _EXTRA
+    low, high = _minus_log(known + 1, bits, precision)
+    return low, high + (1 << precision) // known + 1  # ln(known + 1) - ln(known) < 1 / known
+
+
+def _sphere(
+    scale: Fraction, dimension: int, points: list[tuple[int, int, int]], waits: list[int], bits: int
+) -> list[int] | None:
+    """The magnitudes of a spherical vector, of which these bits are known; None if they do not decide all.
+
+    y = 2 scale sqrt(G E / W) (u, v) for two coordinates at a time: (u, v) a point of the disc, W its squared length, E
+    a wait; G the sum of the other waits and, for an even dimension, of the E u^2 / W of one more point.
+    """
+    if not all(waits) or not all(u or v for u, v, _ in points):
+        return None
+    each = [(max(0, low), high) for low, high in (_waited(known, bits) for known in waits)]
+    squares = list[Enclosure]()  # E u^2 / W and E v^2 / W; they and G in units of 2**-(2 bits + _EXTRA)
+    for (u, v, _), (low, high) in zip(points, each[: len(points)], strict=True):
+        least, most = u * u + v * v, (u + 1) ** 2 + (v + 1) ** 2
+        squares += [((low * w * w << bits) // most, (high * (w + 1) ** 2 << bits) // least + 1) for w in (u, v)]
+    sums = [(low << bits, high << bits) for low, high in each[len(points) :]] + squares[-2:][: 1 - dimension % 2]
+    lows, highs = (sum(ends) for ends in zip(*sums, strict=True))
+    twice = 16 * scale**2 / (1 << 2 * (2 * bits + _EXTRA))  # squares of two times the coordinates: halves are integers
+    first, second = (
+        [(math.isqrt(whole * end[side] * twice.numerator // twice.denominator) + 1) // 2 for end in squares[:dimension]]
+        for side, whole in enumerate((lows, highs))
+    )
+    return first if first == second else None
 
 
 def _exp_minus(x: Fraction, precision: int) -> tuple[int, int, int]:

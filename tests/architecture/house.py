@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import sys
 from pathlib import Path
@@ -21,7 +22,12 @@ def _load() -> Any:
 
 
 house = _load()
-DISCREET = house.House(ROOT / "src" / "discreet")
+
+
+@functools.cache
+def discreet() -> Any:
+    """The package, parsed by the process that runs these tests and by no other."""
+    return house.House(ROOT / "src" / "discreet")
 
 
 def build(folder: Path, files: dict[str, str]) -> Any:

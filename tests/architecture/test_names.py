@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tests.architecture.house import DISCREET, build
+from tests.architecture.house import build, discreet
 
 
 def test_no_class_name_is_defined_twice():
-    assert DISCREET.repeated_classes() == {}
+    assert discreet().repeated_classes() == {}
 
 
 def test_a_doubled_class_is_caught_whether_public_or_private(tmp_path):

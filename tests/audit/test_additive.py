@@ -13,13 +13,13 @@ from discreet.audit.divergence import compare, loss
 from discreet.audit.laws import Setting, law, sample
 from discreet.audit.mutants import Twin
 from discreet.audit.sampled import epsilon_lower_bound
-from discreet.audit.search import climb, start
 from discreet.data import Domain, Number
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.mechanisms import CoordinateLaplace, Gaussian, Laplace, ProductLaplace
-from discreet.query import Count, Equals, Histogram, Sum, VectorSum
+from discreet.mechanisms import CoordinateLaplace, Gaussian, Laplace, ProductLaplace, ZeroSumLaplace
+from discreet.query import Count, Equals, GroupCount, Histogram, Sum, VectorSum
 from discreet.rng import SeededRng
 from tests.audit import mistakes
+from tests.search import climb, start
 
 from .toys import ADD, BOTH, NUMBERS, REPLACE, people
 
@@ -46,6 +46,8 @@ def worst(mechanism, pair, setting, *, reach=40):
         (Gaussian(Histogram("v"), SCALE), 6),
         (ProductLaplace(Histogram("v"), SCALE), 14),
         (CoordinateLaplace(Histogram("v"), SCALE), 14),
+        (ZeroSumLaplace(Histogram("v"), SCALE), 14),
+        (ZeroSumLaplace(GroupCount(["v"]), SCALE), 14),
     ],
 )
 def test_no_pair_of_tables_beats_the_guarantee(mechanism, reach, setting):

@@ -10,7 +10,6 @@ import pytest
 from discreet.answering import BETTER, LECTURE
 from discreet.answering.adaptive import AdaptiveAnswers
 from discreet.audit import attacks_on_sessions as attacks
-from discreet.audit import search
 from discreet.audit.attacks_on_sessions import (
     BITS,
     BOTH,
@@ -36,6 +35,7 @@ from discreet.mechanisms import AboveThreshold, IsAbove, Laplace
 from discreet.query import Equals, Sum
 from discreet.release import converse, release
 from discreet.rng import SeededRng
+from tests import search
 from tests.audit import mistakes
 from tests.audit.evidence import renyi_finding, unexplained_step
 

@@ -13,13 +13,13 @@ from discreet.answering.workload import Marginals
 from discreet.audit.divergence import compare, loss
 from discreet.audit.laws import Setting, law
 from discreet.audit.mutants import Mistake, Twin
-from discreet.audit.search import climb, start
 from discreet.data import Category, Domain
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanisms import Laplace
 from discreet.query import Count, Equals, Histogram
 from discreet.rng import SeededRng
 from tests.audit.toys import ADD, BOTH, REPLACE, people
+from tests.search import climb, start
 
 SQUARE = Domain(v=Category("a", "b"), w=Category("c", "d"))
 SQUARES = [Setting(SQUARE, Neighbours(kind)) for kind in ("replace-one", "add-remove")]

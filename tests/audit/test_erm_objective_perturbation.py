@@ -15,13 +15,14 @@ import pytest
 from scipy.special import logsumexp
 
 import discreet as dp
+from discreet.audit.laws import laplace_atoms, spherical_atoms
 from discreet.audit.sampled import epsilon_lower_bound
-from discreet.erm.feasible_sets import interval
-from discreet.erm.features import Constant
-from discreet.erm.losses import Huber
+from discreet.erm.feasible_sets import Ball, interval
+from discreet.erm.features import Constant, Declared
+from discreet.erm.losses import Huber, Logistic
 from discreet.erm.objective_perturbation import ObjectivePerturbation, _PublicNumbers
 from discreet.erm.risk import Risk
-from discreet.mechanisms import GaussianNoise, ProductLaplaceNoise
+from discreet.mechanisms import GaussianNoise, ProductLaplaceNoise, Sensitivity, SphericalNoise
 from discreet.rng import Rng
 
 DOMAIN = dp.Domain(value=dp.Number(-4, 4, step=1))
@@ -80,6 +81,53 @@ def test_exact_minimisers_keep_the_renyi_price(pair, scale, ridge, order):
     honest = _PublicNumbers(RISK, Fraction(ridge), known()).price(GaussianNoise(scale), Fraction(1, 2**30))
     for one, other in (pair, pair[::-1]):
         assert renyi(one, other, scale, 2 * float(ridge), order) <= honest.at(order) + 1e-3
+
+
+MOVES = ((1, 0), (1, 1), (3, -2), (0, 4))
+
+
+def worst_ratio(law, move):
+    """Over pairs of points that are so far apart, both listed."""
+    return max(
+        math.log(p / law[there])
+        for point, p in law.items()
+        if (there := (point[0] + move[0], point[1] + move[1])) in law
+    )
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(3)], ids=str)
+@pytest.mark.parametrize("move", MOVES, ids=str)
+def test_spherical_noise_keeps_its_price_and_laplace_noise_of_that_scale_does_not(move, scale):
+    """The exact law of two coordinates. The twin draws Laplace noise on each and pays for the Euclidean length."""
+    x, y = move
+    moved = Sensitivity(abs(x) + abs(y), x**2 + y**2, max(abs(x), abs(y)), 8)
+    price = SphericalNoise(scale).guarantee(
+        moved, unit=Fraction(1), dimension=2, neighbours=dp.Neighbours("replace-one")
+    )
+    claimed = float(price.pure)
+    assert claimed == pytest.approx(math.hypot(x, y) / float(scale))
+    reach = math.ceil(8 * scale)
+    found = worst_ratio(dict(spherical_atoms(float(scale), 2, reach)), move)
+    assert 0.85 * claimed < found <= claimed * (1 + 1e-9)
+    atoms = laplace_atoms(float(scale), reach)
+    twin = {(a, b): p * q for a, p in atoms for b, q in atoms}
+    assert (worst_ratio(twin, move) > 1.2 * claimed) is (0 not in move)
+
+
+def test_two_coordinates_of_a_fit_with_spherical_noise_keep_their_price_and_a_tenth_of_the_noise_does_not():
+    domain = dp.Domain(a=dp.Number(-1, 1, step=1), y=dp.Category("no", "yes"))
+    facts = dp.data.Facts(domain, dp.Neighbours("replace-one"), 2)
+    risk = Risk(Logistic(1), Declared(("a",), 1), "y", Ball(8))
+    honest = ObjectivePerturbation(
+        *(risk, Fraction(4), SphericalNoise(2), Fraction(1, 2**20), Fraction(1, 2**18), Fraction(1, 2**20)),
+        SphericalNoise(Fraction(1, 2**10)),
+    )
+    tables = [dp.Table({"a": [1, each], "y": ["yes", label]}, domain) for each, label in ((1, "yes"), (1, "no"))]
+    claimed = float(honest.guarantee(facts).pure)
+    for noise, kept in ((honest.noise, True), (SphericalNoise(Fraction(1, 5)), False)):
+        drawn = replace(honest, noise=noise)
+        worlds = [[float(drawn.run(table, Rng()).sum()) for _ in range(1500)] for table in tables]
+        assert (epsilon_lower_bound(*worlds, delta=0, error=1e-6) <= claimed) is kept
 
 
 def test_a_price_without_the_jacobian_is_caught():

@@ -20,7 +20,6 @@ from discreet.audit import laws
 from discreet.audit.divergence import compare, loss
 from discreet.audit.laws import Setting, law
 from discreet.audit.mutants import Mistake, Twin
-from discreet.audit.search import Pair, climb
 from discreet.data import Category, Domain, Facts, Number, Slice
 from discreet.errors import OutOfRange
 from discreet.guarantee import Guarantee, Neighbours
@@ -39,6 +38,7 @@ from discreet.pac.boxes import (
 from discreet.pac.interior import MinRank
 from discreet.pac.rules import Labels
 from discreet.rng import SeededRng
+from tests.search import Pair, climb
 
 LABELS = Labels("y", "+")
 LINE = Domain(x=Number(0, 3, step=1), y=Category("-", "+"))

@@ -14,13 +14,13 @@ import pytest
 from discreet.audit.divergence import compare, loss
 from discreet.audit.laws import Setting, _Remembering, law
 from discreet.audit.mutants import Mistake, Twin, add_remove_price
-from discreet.audit.search import Pair, climb, start, universe
 from discreet.data import Category, Domain
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.pac.conjunctions import AllConjunctions, FalsifiedLiterals, GaussianCounts, LaplaceCounts, NoisyCounts
 from discreet.pac.finite import FiniteClass, population_size
 from discreet.pac.rules import Conjunction, Labels, Literals, Mistakes
 from discreet.rng import SeededRng
+from tests.search import Pair, climb, start, universe
 
 LABELS = Labels("y", 1)
 ONE = Domain(a=Category(0, 1), y=Category(0, 1))

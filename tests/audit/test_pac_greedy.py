@@ -22,7 +22,6 @@ from discreet.audit import mutants
 from discreet.audit.divergence import EPSILONS, _one_way, compare, hockey_stick, loss
 from discreet.audit.laws import Law, Row, Setting, _Remembering, law
 from discreet.audit.mutants import Mistake, Twin
-from discreet.audit.search import Pair, climb, start
 from discreet.data import Category, Domain
 from discreet.guarantee import Neighbours
 from discreet.pac import greedy as greedy_module
@@ -30,6 +29,7 @@ from discreet.pac import hazard_lemma
 from discreet.pac.greedy import Falsified, GreedySelection, SelfDeleting, WeighedGreedy
 from discreet.pac.rules import Labels, Literals
 from discreet.rng import SeededRng
+from tests.search import Pair, climb, start
 
 TOY = Domain(a=Category(0, 1), b=Category(0, 1), y=Category("-", "+"))
 LITERALS, LABELS = Literals(("a", "b")), Labels("y", "+")

@@ -15,7 +15,6 @@ from discreet.audit import mutants
 from discreet.audit.divergence import compare, loss
 from discreet.audit.laws import Law, Setting, law
 from discreet.audit.mutants import Mistake, Twin
-from discreet.audit.search import climb, start, universe
 from discreet.data import Category, Domain, Number
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanisms import Laplace
@@ -24,6 +23,7 @@ from discreet.pac.all_boxes import AllBoxes
 from discreet.pac.greedy_boxes import CountedFaces, FaceByFace, GreedyCost
 from discreet.pac.rules import BoxRule, Labels, Mistakes
 from discreet.rng import SeededRng
+from tests.search import climb, start, universe
 
 LABELS = Labels("y", "yes")
 CLASSES = Category("no", "yes")

@@ -21,7 +21,6 @@ from discreet.audit import mutants
 from discreet.audit.divergence import EPSILONS, compare, hockey_stick, loss
 from discreet.audit.laws import Law, Setting, _branches, collect, law
 from discreet.audit.mutants import Mistake, Twin
-from discreet.audit.search import climb, start
 from discreet.data import Domain, Number
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanisms import GaussianNoise, LaplaceNoise, stable
@@ -39,6 +38,7 @@ from discreet.pac.interior import (
 )
 from discreet.pac.rules import sorted_column
 from discreet.rng import SeededRng
+from tests.search import climb, start
 
 REPLACE, ADD = Neighbours("replace-one"), Neighbours("add-remove")
 BOTH = pytest.mark.parametrize("neighbours", [REPLACE, ADD], ids=["replace", "add"])

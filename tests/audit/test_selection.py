@@ -11,13 +11,13 @@ from discreet.audit import mutants
 from discreet.audit.divergence import compare, hockey_stick, loss
 from discreet.audit.laws import Setting, law
 from discreet.audit.mutants import Twin
-from discreet.audit.search import climb, start
 from discreet.data import Category, Domain
 from discreet.guarantee import ORDERS, Neighbours
 from discreet.mechanisms import Exponential, PermuteAndFlip
 from discreet.query import Histogram
 from discreet.rng import SeededRng
 from tests.audit import mistakes
+from tests.search import climb, start
 
 THREE = Domain(v=Category("a", "b", "c"))
 SETTINGS = [Setting(THREE, Neighbours(kind)) for kind in ("replace-one", "add-remove")]

@@ -8,12 +8,12 @@ import pytest
 
 from discreet.audit.divergence import compare
 from discreet.audit.laws import Setting, law
-from discreet.audit.search import climb, start
 from discreet.data import Domain, Text
 from discreet.guarantee import Neighbours
 from discreet.mechanisms import Exponential, Gaussian, Laplace, PermuteAndFlip, StableGaussian, StableHistogram
 from discreet.query import Count, Equals, Histogram, KeyCount, Persons
 from discreet.rng import SeededRng
+from tests.search import climb, start
 
 from .toys import ONE_COLUMN, people
 

@@ -11,12 +11,12 @@ from discreet.audit import mutants
 from discreet.audit.divergence import compare, hockey_stick
 from discreet.audit.laws import Setting, law
 from discreet.audit.mutants import Twin
-from discreet.audit.search import climb, start
 from discreet.guarantee import Neighbours
 from discreet.mechanisms import Gaussian, StableGaussian, StableHistogram, StableMode, stable
 from discreet.query import Histogram, KeyCount
 from discreet.rng import SeededRng
 from tests.audit import mistakes
+from tests.search import climb, start
 
 from .toys import ADD, BOTH, ONE_COLUMN, REPLACE, people
 

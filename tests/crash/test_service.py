@@ -41,13 +41,16 @@ def stormed(
     every: float,
     price: str = "0.2%",
 ) -> Storm:
-    """Analysts ask for some seconds, while one process after the other is killed and started again."""
+    """Analysts ask for some seconds, while one process after the other is killed and started again.
+
+    A slow machine goes on until enough was answered, for two minutes at most.
+    """
     made = prepared(folder, server, analysts, SHARE)
     running = [serving(made, price) for _ in range(processes)]
     storm, draw, end = Storm([each.port for each in running], made.keys), random.Random(3), time.monotonic() + seconds
     kills = 0
     with storm.blowing():
-        while time.monotonic() < end:
+        while (now := time.monotonic()) < end or (storm.statuses[200] < 4 * analysts and now < end + 120):
             time.sleep(every * (0.5 + draw.random()))
             struck = running[kills % processes]
             struck.kill()

@@ -113,6 +113,23 @@ SELECT DECODE(health, 'poor', 'bad', 'fair', 'bad', 'well') AS h, ROUND(AVG(inco
 SELECT COUNT(*) FROM visits WHERE day > DATEADD(day, -90, '1976-06-30') == SELECT COUNT(*) FROM visits WHERE day > DATE '1976-06-30' - INTERVAL 90 DAY
 SELECT AVG(DATE '1979-01-01' - day) AS days FROM visits WHERE emergency = 'yes'
 SELECT COUNT(*) AS 'n' FROM people HAVING COUNT(*) > 10
+SELECT age DIV 10 * 10 AS decade, COUNT(*) FROM people GROUP BY 1 == SELECT age // 10 * 10, COUNT(*) FROM people GROUP BY 1
+SELECT COUNT(*) FROM people WHERE visits IS NOT DISTINCT FROM family
+SELECT COUNT(*) FROM people WHERE schooling IS DISTINCT FROM visits
+SELECT COUNT(*) FROM people WHERE health LIKE 'g!ood' ESCAPE '!'
+SELECT COUNT(*) FROM main.people AS p WHERE sex = 'F'
+SELECT COUNT(*) AS n FROM `project.clinic.people` == SELECT COUNT(*) FROM people
+SELECT COUNT(*) FROM visits WHERE day >= DATE_SUB('1978-12-31', INTERVAL 30 DAY) == SELECT COUNT(*) FROM visits WHERE day >= DATE '1978-12-31' - INTERVAL 30 DAY
+SELECT TO_CHAR(day, 'Mon YYYY') AS m, COUNT(*) FROM visits GROUP BY 1 == SELECT STRFTIME(day, '%b %Y'), COUNT(*) FROM visits GROUP BY 1
+SELECT city, AVG(amount) AS a, COUNT(DISTINCT person) AS p FROM visits WHERE city IN ('Seattle', 'Dayton') AND amount > 10 GROUP BY city
+SELECT CASE WHEN city IN ('Seattle', 'Dayton') THEN city ELSE 'elsewhere' END AS c, COUNT(*), AVG(amount) FROM visits GROUP BY c
+SELECT (SELECT AVG(age) FROM people WHERE sex = 'F') - (SELECT AVG(age) FROM people WHERE sex = 'M') AS gap
+SELECT (SELECT COUNT(*) FROM people WHERE sex = 'F') * 100.0 / (SELECT COUNT(*) FROM people) AS pct FROM people LIMIT 1
+WITH total AS (SELECT COUNT(*) AS n FROM people) SELECT health, COUNT(*) * 100.0 / total.n AS pct FROM people, total GROUP BY health, total.n
+WITH t AS (SELECT sex, AVG(age) AS a FROM people GROUP BY sex), o AS (SELECT AVG(age) AS a FROM people) SELECT t.sex, t.a / o.a AS r FROM t CROSS JOIN o
+SELECT health, SUM(visits) * 100.0 / SUM(SUM(visits)) OVER () AS pct FROM people GROUP BY health
+SELECT YEAR(day) AS y, AVG(amount) / FIRST_VALUE(AVG(amount)) OVER (ORDER BY YEAR(day)) AS base FROM visits GROUP BY y
+SELECT AVG(DATE_DIFF('day', day, DATE '1979-01-01')) FROM visits WHERE EXTRACT(ISOYEAR FROM day) = 1976
 
 -- # refused: the word, and the reason
 SELECT APPROX_QUANTILES(age, 4) FROM people == APPROX == a list of quantiles is not answered
@@ -143,3 +160,8 @@ SELECT COUNT(*) FROM (SELECT person FROM visits GROUP BY person HAVING COUNT(*) 
 SELECT p.sex, COUNT(*) FROM people p LEFT JOIN visits v ON p.person = v.person GROUP BY p.sex == LEFT == a LEFT JOIN has rows
 SELECT COUNT(*) OVER () FROM people == COUNT == a window over rows is not answered
 SELECT clinic, SUM(COUNT(*)) OVER (ORDER BY COUNT(*)) FROM visits GROUP BY clinic == SUM == ordered by what groups are grouped by
+SELECT NTILE(4) OVER (ORDER BY age) AS q, COUNT(*) FROM people GROUP BY 1 == NTILE == it is a window over rows
+SELECT COUNT(*) FROM people p LEFT JOIN visits v USING (person) WHERE v.person IS NULL == v.person == persons without a row
+SELECT (SELECT AVG(age) FROM people) AS a FROM people == (SELECT == rows are not shown
+SELECT sex, COUNT(*) FROM people, (SELECT MAX(age) AS m FROM people) q WHERE age > q.m GROUP BY sex == q.m == its exact result would be seen
+SELECT sex, COUNT(*) / (SELECT COUNT(DISTINCT site) FROM people) AS r FROM people GROUP BY sex == SELECT COUNT(DISTINCT == has one count, sum or average here

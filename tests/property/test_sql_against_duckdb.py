@@ -47,7 +47,8 @@ def literal(value):
     if value is True or value is False:
         return str(value).upper()
     if isinstance(value, datetime.date):
-        return f"DATE '{value.isoformat()}'"
+        times = isinstance(value, datetime.datetime)
+        return f"TIMESTAMP '{value.isoformat(' ')}'" if times else f"DATE '{value.isoformat()}'"
     return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else spell(Fraction(value))
 
 
@@ -89,7 +90,9 @@ def entry(column, code):
     """What a table holds for a code: a level, an exact number, a date, or nothing."""
     if code == column.missing_code:
         return None
-    return datetime.date.fromisoformat(column.label(code)) if column.calendar else column.value(code)
+    if column.calendar:
+        return (datetime.datetime if column.times else datetime.date).fromisoformat(column.label(code))
+    return column.value(code)
 
 
 @functools.lru_cache(maxsize=256)
@@ -118,7 +121,8 @@ def sql_type(column):
     if isinstance(column, Number):
         return "INTEGER" if whole(column) else "DECIMAL(12, 2)"
     kinds = {type(level) for level in values_of(column)}
-    return {str: "VARCHAR", int: "INTEGER", bool: "BOOLEAN", datetime.date: "DATE"}[kinds.pop()]
+    times = {datetime.date: "DATE", datetime.datetime: "TIMESTAMP"}
+    return {str: "VARCHAR", int: "INTEGER", bool: "BOOLEAN", **times}[kinds.pop()]
 
 
 def in_duckdb(domain, columns):
@@ -405,6 +409,7 @@ class Asker:
 
 
 LIMITED = re.compile(" LIMIT ")
+MIDNIGHT = re.compile(r"^(\d{4}-\d\d-\d\d) 00:00:00$")
 
 
 def exactly(assembly, table):
@@ -461,8 +466,10 @@ def plain(value):
     if isinstance(value, (int, float, Decimal, Fraction)):
         return round(float(value), 7) + 0.0
     if isinstance(value, datetime.datetime):
-        return value.date().isoformat()
-    return value.isoformat() if isinstance(value, datetime.date) else value
+        value = value.isoformat(" ")
+    return (
+        value.isoformat() if isinstance(value, datetime.date) else MIDNIGHT.sub(r"\1", str(value)) if value else value
+    )
 
 
 def key_of(statement, domain, labels):

@@ -88,6 +88,10 @@ class ManyAsker(Asker):
         """Groups of texts that nobody listed."""
         rng = self.rng
         where = f" WHERE {self.condition(rng.randint(0, 2))}" if rng.random() < 0.6 else ""
+        if rng.random() < 0.3:
+            some = ", ".join("'" + each.replace("'", "''") + "'" for each in rng.sample(CITIES, rng.randint(1, 3)))
+            chosen = f"city IN ({some})" + (f" AND {self.condition(0)}" if rng.random() < 0.5 else "")
+            return f"SELECT city AS k0, {self.aggregate()} AS v0 FROM {self.tables} WHERE {chosen} GROUP BY 1"
         more = [self.named(rng.choice(self.domain.names))] if rng.random() < 0.4 else []
         keys = rng.sample(["city", *more], 1 + len(more))
         named = [f"{each} AS k{place}" for place, each in enumerate(keys)]

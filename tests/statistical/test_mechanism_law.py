@@ -86,6 +86,20 @@ def test_a_selection_has_the_stated_law(kind):
         assert not fits(counts, law(kind(dp.Histogram("v"), off), ROWS, THREE).mass, runs)
 
 
+@pytest.mark.parametrize(
+    "query", [dp.Histogram("v"), dp.Histogram("v", dp.Not(dp.Equals("v", "c")))], ids=["all", "some"]
+)
+def test_noise_that_adds_up_to_zero_has_the_stated_law(query):
+    """Together, so that independent noise of the same scale is rejected, too."""
+    table, rng, runs = THREE.table(ROWS), Rng(), 6_000
+    kind = dp.mechanisms.ZeroSumLaplace
+    counts = Counter(tuple(kind(query, 2).run(table, rng).tolist()) for _ in range(runs))
+    assert fits(counts, law(kind(query, 2), ROWS, THREE, reach=18).mass, runs)
+    for off in OFF:
+        assert not fits(counts, law(kind(query, 2 * off), ROWS, THREE, reach=18).mass, runs)
+    assert not fits(counts, law(dp.Laplace(query, 2), ROWS, THREE, reach=18).mass, runs)
+
+
 @pytest.mark.parametrize("kind", [dp.mechanisms.StableHistogram, dp.mechanisms.StableGaussian])
 def test_a_stable_histogram_has_the_stated_law(kind):
     rows = [{"v": v} for v in "a" * 9 + "b" * 9]

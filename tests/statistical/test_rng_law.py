@@ -124,6 +124,47 @@ def test_gaussian_noise_has_the_discrete_gaussian_law(variance: Fraction) -> Non
     accept_the_law_and_reject_its_neighbours(drawn, gaussian_law, float(variance), math.sqrt(variance))
 
 
+def spherical_law(scale: float, dimension: int) -> Upper:
+    """Of one coordinate: a normal variable of variance 2 scale^2 G, G a Gamma variable of (dimension + 1) / 2."""
+    points, weights = special.roots_genlaguerre(120, (dimension - 1) / 2)
+    deviations = scale * np.sqrt(2 * points)
+
+    def upper(k: np.ndarray) -> np.ndarray:
+        chances = special.ndtr(-(k[:, None] - 0.5) / deviations) @ weights / weights.sum()
+        return np.minimum.accumulate(np.minimum(1.0, chances))  # k ascends; sums of weights are rounded
+
+    return upper
+
+
+@pytest.mark.parametrize("bits", [128, 8])
+@pytest.mark.parametrize(("scale", "dimension"), [(F(3), 5), (F(10**6), 6), (F(50), 40), (F(2, 3), 31)], ids=str)
+def test_a_coordinate_of_spherical_noise_has_the_stated_law(
+    scale: Fraction, dimension: int, bits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With 8 bits to begin with nearly every vector asks for more."""
+    monkeypatch.setattr(noise, "_REVEALED", bits)
+    rng = Rng()
+    drawn = np.array([rng.spherical(scale, dimension)[-1] for _ in range(SLOW_DRAWS)])
+    spread = float(scale) * math.sqrt(dimension + 1)
+    accept_the_law_and_reject_its_neighbours(drawn, lambda s: spherical_law(s, dimension), float(scale), spread)
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 3, 8])
+def test_the_length_of_spherical_noise_is_a_gamma_variable_and_its_direction_uniform(dimension: int) -> None:
+    rng, scale = Rng(), 10**9
+    drawn = np.array([rng.spherical(F(scale), dimension) for _ in range(4000)]) / scale
+    lengths = np.linalg.norm(drawn, axis=1)
+    assert stats.kstest(lengths, stats.gamma(dimension).cdf).pvalue > FALSE_ALARM
+    for factor in (0.7, 1.3):
+        assert stats.kstest(lengths, stats.gamma(dimension, scale=factor).cdf).pvalue < FALSE_ALARM
+    if dimension > 1:  # the squared cosine of the angle with any line is a beta variable, here with the diagonal
+        cosines = drawn.sum(axis=1) ** 2 / (dimension * lengths**2)
+        assert stats.kstest(cosines, stats.beta(0.5, (dimension - 1) / 2).cdf).pvalue > FALSE_ALARM
+        laplace = rng.laplace(F(scale), (40_000, dimension)) / scale
+        cosines = laplace.sum(axis=1) ** 2 / (dimension * (laplace**2).sum(axis=1))
+        assert stats.kstest(cosines, stats.beta(0.5, (dimension - 1) / 2).cdf).pvalue < FALSE_ALARM
+
+
 TRUNCATIONS = [(F(1, 2), 1), (F(2), 14), (F(2), 1), (F(30), 31), (F(30), 29), (F(100), 250)]
 
 
@@ -138,6 +179,25 @@ def test_truncation_far_below_the_scale_is_nearly_uniform() -> None:
     drawn = Rng().truncated_laplace(F(10**6), 5, DRAWS)
     assert p_value(drawn, truncated_law(1e6, 5), 1.0) > FALSE_ALARM
     assert p_value(drawn, truncated_law(30, 5), 1.0) < FALSE_ALARM
+
+
+def zero_sum_law(scale: float, size: int) -> Upper:
+    """Of one cell of size + 1 Laplace noises that add up to zero: its weight times that of the sum of the others."""
+    support = np.arange(-math.ceil(40 * scale), math.ceil(40 * scale) + 1)
+    one = np.exp(-np.abs(support) / scale)
+    others = np.ones(1)
+    for _ in range(size):
+        others = np.convolve(others, one)
+    middle, reach = len(others) // 2, len(support) // 2
+    return tabled_law(support, one * others[middle - reach : middle + reach + 1])
+
+
+@pytest.mark.parametrize(("scale", "size"), [(F(1, 2), 1), (F(2), 2), (F(30), 3), (F(7, 3), 40)], ids=str)
+def test_noise_that_adds_up_to_zero_has_the_conditioned_law_in_every_cell(scale: Fraction, size: int) -> None:
+    rng = Rng()
+    drawn = np.array([rng.zero_sum_laplace(scale, size) for _ in range(SLOW_DRAWS)])
+    for cell in (drawn[:, 0], drawn[:, -1], -drawn.sum(axis=1)):
+        accept_the_law_and_reject_its_neighbours(cell, lambda b: zero_sum_law(b, size), float(scale), float(scale))
 
 
 @pytest.mark.parametrize("scale", [F(1, 2), F(10, 3), F(10**5), F(10**12)], ids=str)

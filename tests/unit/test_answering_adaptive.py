@@ -123,7 +123,7 @@ def test_a_group_by_is_a_histogram_with_one_bound_for_all_groups():
 
 
 def test_a_sum_is_in_the_columns_unit_and_an_average_is_a_quotient_of_intervals():
-    session = opened(dp.Budget(10**9, 1e-6), alpha="0.0001")
+    session = opened(dp.Budget(10**9, 1e-6), alpha="0.0001", beta=1e-6)
     inside = REGION == "N"
     total = session.ask("SELECT SUM(visits) FROM people WHERE region = 'N'")
     assert abs(total.value - np.nansum(VISITS[inside])) <= total.error_bound <= 0.0001 * N * 5
@@ -174,7 +174,7 @@ def test_the_average_of_nobody_is_known_to_lie_in_the_declared_interval():
     nobody = {
         name: [value for value, keep in zip(values, AGE < 50, strict=True) if keep] for name, values in ROWS.items()
     }
-    session = opened(on=dp.Table(nobody, DOMAIN, name="people"))
+    session = opened(on=dp.Table(nobody, DOMAIN, name="people"), beta=1e-6)  # seldom surely nobody
     found = session.ask("SELECT AVG(visits) FROM people WHERE age >= 80")
     visits = DOMAIN["visits"]
     assert found.intervals == [((float(visits.low), float(visits.high)),)]

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import discreet as dp
 from discreet.answering import generalization
@@ -17,6 +18,7 @@ from discreet.answering.measurement import Measured, SetErrors
 from discreet.answering.transcript import SEVERAL
 from discreet.answering.workload import Marginals, answers, readings_of
 from discreet.answering.workload import bound as promised
+from discreet.mechanisms import ZeroSumNoise
 from discreet.query import Count, Equals, Histogram, Sum
 from tests.unit.test_noise_tails import laplace, number
 
@@ -78,9 +80,14 @@ def test_the_noise_of_a_question_alone_is_within_its_bound_for_all_its_numbers_a
     grouped = isinstance(question, Histogram)
     share = number(Fraction(found.failure(order, SEVERAL) * 31 / 32 if grouped else found.failure(order)))
     steps = mechanism.scale / unit
-    assert (
-        2 * numbers * laplace(reach + 1, steps) <= share < 2 * numbers * laplace(reach + 1, steps * Fraction(101, 100))
-    )
+
+    def tail(scale):
+        """Of groups that make up all rows one is implied by the others."""
+        return (
+            number(Fraction(ZeroSumNoise(scale, numbers - 1).tail(reach + 1))) if grouped else laplace(reach + 1, scale)
+        )
+
+    assert 2 * numbers * tail(steps) <= share < 2 * numbers * tail(steps * Fraction(101, 100))
 
 
 @pytest.mark.parametrize("part", [1, Fraction(1, 7)])
@@ -172,7 +179,9 @@ def test_the_failures_of_all_sets_of_cells_of_all_columns_are_one_failure():
         copies, counts = math.prod(sizes) / cells, np.arange(1, cells + 1)
         errors = SetErrors(measured, cells=cells, columns=len(sizes), failure=failure).of(counts)
         for count, error in zip(counts.tolist(), errors.tolist(), strict=True):
-            spent += math.comb(cells, count) * 2 * math.exp(-(error**2) / (2 * copies * count * scale**2))
+            deviation = scale * math.sqrt(copies * count)
+            tails = math.exp(-((error / deviation) ** 2) / 2), norm.sf((error - 1) / deviation)
+            spent += math.comb(cells, count) * 2 * min(tails)
     assert failure / 2 < spent <= failure
 
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import discreet as dp
 from discreet.answering.adaptive import MANNER, last_fit
@@ -162,7 +163,8 @@ def written_out(kind, scale, *, copies, cells, columns, count, failure):
     """t(T, c) of the theorem, from its text."""
     spent = math.log(2 * 2**columns * count * (count + 1) * math.comb(cells, count) / failure)
     if kind == "gaussian":
-        return scale * math.sqrt(2 * copies * count * spent)
+        normal = norm.isf(math.exp(-spent)) * scale * math.sqrt(copies * count) + 1
+        return min(scale * math.sqrt(2 * copies * count * spent), normal)
     q, rates = math.exp(-1 / scale), np.linspace(1e-6, 1 - 1e-6, 200_001) / scale
     moment = (1 - q) ** 2 / ((1 - q * np.exp(rates)) * (1 - q * np.exp(-rates)))
     return float(np.min((spent + copies * count * np.log(moment)) / rates))

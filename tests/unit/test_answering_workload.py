@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from discreet.answering import averaged_weights as mwem
 from discreet.answering.averaged_weights import AveragedWeights, averaged_weights, rows_needed
@@ -167,7 +168,7 @@ def test_one_cell_has_the_bound_of_its_noise_and_a_sum_of_cells_a_larger_one():
     one = bound([Histogram(("a", "b"))], whole, facts, beta=BETA)
     assert one == 10 * math.ceil(28.7) / 10 == 29  # the normal's quantile at 0.025 / 12
     four = bound([Histogram("a")], whole, facts, beta=BETA)
-    assert four == pytest.approx(10 * math.sqrt(2 * 4 * math.log(2 * 3 / 0.05)))
+    assert four == pytest.approx(1 + 10 * math.sqrt(4) * norm.isf(0.05 / (2 * 3)), rel=1e-3)
 
 
 def test_a_public_number_of_rows_halves_what_must_be_read():
@@ -176,7 +177,7 @@ def test_a_public_number_of_rows_halves_what_must_be_read():
         bound(most, Marginals([Histogram("x")], [10]), a_table(neighbours=kind).facts, beta=BETA)
         for kind in ("replace-one", "add-remove")
     )
-    assert unknown == pytest.approx(10 * math.sqrt(2 * 9 * math.log(2 / 0.05)))
+    assert unknown == pytest.approx(1 + 10 * math.sqrt(9) * norm.isf(0.05 / 2), rel=1e-3)
     assert known < 0.7 * unknown
 
 

@@ -121,9 +121,76 @@ def test_the_least_noise_that_fits_is_taken_in_both_books():
         mechanism = chosen_tables(facts, funds=Funds.of(budget), kind=kind)
         assert mechanism.guarantee(facts).within(budget)
         assert mechanism.columns == DOMAIN.names
-    wide = dp.Table({"x": [1]}, dp.Domain(x=dp.Number(0, 10**9, step=1)), neighbours="add-remove", size=1)
+    alone = dp.Table({"x": ["a"]}, dp.Domain(x=dp.Category("a")), neighbours="add-remove", size=1)
     with pytest.raises(ParameterError, match="no column"):
-        chosen_tables(wide.facts, funds=Funds.of(Budget(1)), kind="laplace")
+        chosen_tables(alone.facts, funds=Funds.of(Budget(1)), kind="laplace")
+
+
+@pytest.mark.parametrize("neighbours", BOTH)
+def test_triples_are_measured_where_the_rows_are_many_for_their_noise(neighbours):
+    funds = Funds.of(Budget(1, "1e-6"))
+    mores = [
+        chosen_tables(a_table(rows, neighbours).facts, funds=funds, kind="gaussian").more for rows in (300, 90_000)
+    ]
+    assert mores == [0, 2 * len(SIZES)]
+
+
+# Ranges of numbers and dates.
+
+WIDE = dp.Domain(
+    sex=dp.Category("f", "m"),
+    kids=dp.Number(0, 10, step=1),
+    income=dp.Number(0, 200_000, step="0.01", missing=True),
+    start=dp.Date("2015-01-01", "2024-12-31", step="day"),
+    weight=dp.Number(30, 200, step="0.1"),
+)
+
+
+def wide_table(rows=3000, neighbours="replace-one"):
+    """Men have twice the income of women; every tenth income is missing; all began in 2021."""
+    rng = np.random.default_rng(3)
+    sex, kids = rng.integers(2, size=rows), rng.integers(4, size=rows)
+    income = [None if drawn < 0.1 else 20_000.0 * (1 + man) for drawn, man in zip(rng.random(rows), sex, strict=True)]
+    columns = {"sex": np.array(["f", "m"])[sex], "kids": kids, "income": income, "start": ["2021-06-01"] * rows}
+    return dp.Table({**columns, "weight": [80.05] * rows}, WIDE, neighbours=neighbours, size=rows)
+
+
+def test_columns_of_many_numbers_or_dates_are_counted_in_ranges_and_others_as_they_are():
+    facts, funds = wide_table().facts, Funds.of(Budget(1, "1e-6"))
+    found = chosen_tables(facts, funds=funds, kind="gaussian")
+    sizes = found.sizes(WIDE)
+    assert (sizes["sex"], sizes["kids"]) == (2, 11)
+    assert 4 <= sizes["start"] == sizes["weight"] == sizes["income"] - 1 <= 32
+    plain = ChosenTables(("sex", "kids"), found.scale, found.rate, found.more)
+    binned = ChosenTables((found.columns[2], found.columns[3]), found.scale, found.rate, found.more)
+    assert list(binned.guarantee(facts).renyi[:40]) == list(plain.guarantee(facts).renyi[:40])
+    few = dp.Table({name: [] for name in WIDE.names}, WIDE, neighbours="add-remove", size=1)
+    assert chosen_tables(few.facts, funds=funds, kind="gaussian").sizes(WIDE)["weight"] == 4
+
+
+@pytest.mark.parametrize("neighbours", BOTH)
+def test_made_up_rows_have_the_numbers_dates_and_missing_values_of_the_people(neighbours):
+    table = wide_table(neighbours=neighbours)
+    session = dp.Session(table, Ledger.in_memory(Budget(4, "1e-6"), table), alpha=0.02)
+    frame = session.synthetic(4000, share="9/10", seed=1)
+    assert abs(frame["income"].isna().mean() - 0.1) < 0.03
+    means = frame.groupby("sex")["income"].mean()
+    assert abs(means["f"] - 20_000) < 6_000
+    assert abs(means["m"] - 40_000) < 6_000
+    assert abs(frame["weight"].mean() - 80) < 8
+    assert (frame["start"].astype(str).str[:4].isin(["2020", "2021"])).mean() > 0.9
+    assert frame["kids"].max() <= 10
+    assert (frame["kids"] <= 3).mean() > 0.95
+    assert session.synthetic(4000, share="9/10", seed=1).equals(frame)
+
+
+def test_a_count_asked_after_the_ranges_were_measured_is_within_its_bound():
+    table = wide_table()
+    session = dp.Session(table, Ledger.in_memory(Budget(4, "1e-6"), table), alpha=0.05)
+    session.synthetic(10, share="1/2")
+    for where, truth in ((dp.Between("weight", 70, 90), 3000), (dp.Between("weight", 100, 200), 0)):
+        answer = session.ask(dp.Count(where))
+        assert abs(answer.value - truth) <= answer.error_bound
 
 
 # Sessions.

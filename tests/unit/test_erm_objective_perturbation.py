@@ -46,6 +46,9 @@ class Still(SeededRng):
     def laplace(self, scale, size=None):
         return np.full(size, self.value)
 
+    def spherical(self, scale, dimension):
+        return np.full(dimension, self.value)
+
     gaussian = laplace
 
 

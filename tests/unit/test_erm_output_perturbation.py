@@ -22,7 +22,7 @@ from discreet.erm.output_perturbation import OutputPerturbation, promise, propos
 from discreet.erm.risk import Lasso, Ridge, Risk
 from discreet.errors import ParameterError
 from discreet.funds import Caps, Funds
-from discreet.mechanisms import GaussianNoise, LaplaceNoise, ProductLaplaceNoise
+from discreet.mechanisms import GaussianNoise, LaplaceNoise, ProductLaplaceNoise, SphericalNoise
 from discreet.records import canonical, record, revive
 from discreet.rng import SeededRng
 
@@ -452,7 +452,7 @@ def test_a_promise_says_what_it_rests_on():
     found = promise(propose(risk, facts=data.facts, funds=Funds.of(dp.Budget(1))), data.facts)
     assert found.bound is not None
     assert str(found).startswith("excess risk <= ")
-    assert "output perturbation, ProductLaplaceNoise" in str(found)
+    assert "output perturbation, SphericalNoise" in str(found)
 
 
 # --- proposals --------------------------------------------------------------------------------------------------------
@@ -470,7 +470,7 @@ def test_a_proposal_is_within_the_budget_and_uses_it(budget, relation):
     known = output_perturbation._Known(risk, mechanism.ridge, data.facts)
     exactly = (float(known.moves()) / float(mechanism.step)) ** 2
     assert mechanism.sensitivity(data.facts).l2_squared <= 1.2 * exactly  # tolerance and rounding cost little
-    assert isinstance(mechanism.noise, ProductLaplaceNoise if budget.delta == 0 else GaussianNoise)
+    assert isinstance(mechanism.noise, SphericalNoise if budget.delta == 0 else GaussianNoise)
 
 
 def test_the_proposed_ridge_is_about_the_best():

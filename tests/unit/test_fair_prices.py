@@ -203,7 +203,10 @@ def ratio(k, relation, alpha, budget=None):
     return session.price(Histogram(f"g{k}")) / session.price(Count(Equals("kind", "a")))
 
 
-@pytest.mark.parametrize("budget", [dp.Budget(1, 1e-6), dp.Budget(10)], ids=["renyi", "pure"])
+BUDGETS = pytest.mark.parametrize("budget", [dp.Budget(1, 1e-6), dp.Budget(10)], ids=["renyi", "pure"])
+
+
+@BUDGETS
 @pytest.mark.parametrize(
     ("k", "relation", "most"),
     [(2, "replace-one", 1.001), (2, "add-remove", 1.5), (20, "replace-one", 3.5), (20, "add-remove", 2)],
@@ -220,6 +223,7 @@ CASES = {
 }
 
 
+@BUDGETS
 @pytest.mark.parametrize("alpha", ["0.02", "0.004"])
 @pytest.mark.parametrize("where", [SOME, Not(SOME)], ids=["where", "not"])
 @pytest.mark.parametrize("keys", [{2: ["g2"], 20: ["g20"]}, CASES], ids=["columns", "cases"])
@@ -227,11 +231,49 @@ CASES = {
     ("k", "relation", "most"),
     [(2, "replace-one", 1.5), (2, "add-remove", 1.5), (20, "replace-one", 3.5), (20, "add-remove", 2)],
 )
-def test_groups_of_some_rows_cost_little_more_than_one_count_of_the_same_bound(k, relation, most, keys, where, alpha):
-    session = opened(on=people(relation, size=N) if relation == "add-remove" else None, alpha=alpha)
+def test_groups_of_some_rows_cost_little_more_than_one_count_of_the_same_bound(
+    k, relation, most, keys, where, alpha, budget
+):
+    session = opened(on=people(relation, size=N) if relation == "add-remove" else None, budget=budget, alpha=alpha)
     question = GroupCount(keys[k], where)
     assert 1 <= session.price(question) / session.price(Count(SOME)) <= most
-    assert opened(relation).price(question).percent == pytest.approx(1, rel=1e-3)
+    assert opened(relation, budget).price(question).percent == pytest.approx(1, rel=1e-3)
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_in_a_pure_ledger_persons_of_several_rows_pay_the_same_ratio(relation):
+    held = {**{name: column[:3000] for name, column in ROWS.items()}, "who": np.arange(3000) % 1000}
+    table = dp.Table(held, DOMAIN, name="people", neighbours=relation, unit="who", rows_per_unit=3, size=1000)
+    session = opened(on=table, budget=dp.Budget(10), alpha="0.05")
+    one = session.price(Count(SOME))
+    for k, most in ((2, 1.5), (20, 3.5)):
+        assert 1 <= session.price(Histogram(f"g{k}", SOME)) / one <= most
+
+
+def test_in_a_pure_ledger_groups_have_noise_that_adds_up_to_zero():
+    session, inside = opened(budget=dp.Budget(1), seed=5), ROWS["kind"] == "a"
+    answer = session.ask("SELECT g5, COUNT(*), AVG(hours) FROM people WHERE kind = 'a' GROUP BY g5")
+    (charge,) = charges(session)
+    assert charge["mechanism"]["kind"] == "zero-sum"
+    assert answer.price.percent == pytest.approx(1, rel=1e-3)
+    groups = session.ask(Histogram("g5", SOME))
+    assert groups.price == 0
+    assert np.all(np.abs(list(groups.value.values()) - true_groups("g5", inside)) <= groups.error_bound)
+    assert session.ask(Histogram("g2", SOME)).price > 0
+    one = session.ask(Count(SOME & Equals("g2", "1")))
+    assert (one.price, abs(one.value - np.sum(inside & (ROWS["g2"] == "1"))) <= one.error_bound) == (0, True)
+    low, high = session._answering().knowledge.interval(Count(SOME))
+    assert 0 < low <= np.sum(inside) <= high < N
+    whole = session.ask(Histogram("g20"))
+    assert sum(whole.value.values()) == N
+    later = dp.Session(session.table, session.ledger, rng=SeededRng(6))
+    assert (later.ask(Histogram("g5", SOME)).price, later.ask(Histogram("g20")).price) == (0, 0)
+
+
+def test_in_a_pure_ledger_very_many_groups_have_laplace_noise_together_with_few():
+    names = ("age", "hours"), ("kind",)  # 7326 groups, and 3
+    purchase = opened(budget=dp.Budget(1))._answering().calibration.purchase([Histogram(each) for each in names], 1)
+    assert (purchase.kind, purchase.of(purchase.parts).kind) == ("laplace", "laplace")
 
 
 @pytest.mark.parametrize("k", [2, 20])
@@ -269,7 +311,7 @@ def test_a_rest_is_measured_and_not_shown_and_what_is_shown_is_free_from_then_on
     assert later.ask("SELECT g5, COUNT(*) FROM people WHERE kind = 'a' GROUP BY g5").price == 0
 
 
-@pytest.mark.parametrize("budget", [dp.Budget(1, 1e-6), dp.Budget(10)], ids=["renyi", "pure"])
+@BUDGETS
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 def test_a_rest_that_is_asked_about_is_a_number_like_the_others(relation, budget):
     session, inside = opened(relation, budget, seed=2), ROWS["kind"] == "a"

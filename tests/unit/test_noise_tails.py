@@ -6,6 +6,7 @@ that is off by one step, breaks one of the two halves.
 
 from __future__ import annotations
 
+import functools
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -238,6 +239,44 @@ def test_the_error_of_a_sum_of_two_measured_numbers_holds(kind):
     tail = lambda t: 2 * math.fsum(p for k, p in two.items() if k > t)  # noqa: E731
     found = noise_bound(kind, scale, copies=2, log_sets=0.0, failure=beta)
     assert tail(math.floor(found)) <= beta < tail(math.floor(found / 1.6))
+
+
+def _law(scale: float, far: int) -> np.ndarray:
+    weights = np.exp(-(np.arange(-far, far + 1.0) ** 2) / (2 * scale * scale))
+    return weights / weights.sum()
+
+
+@pytest.mark.parametrize("scale", [2.0, 3.3, 9.0])
+@pytest.mark.parametrize("copies", [2, 3, 8, 20])
+@pytest.mark.parametrize("spent", [0.7, 2.0, 3.7, 10.0, 22.0])
+def test_a_sum_of_gaussian_noises_is_bounded_by_the_normal_tail_and_by_chernoff(scale, copies, spent):
+    """By the exact law of the sum; four steps less would not hold, nor would a tenth less."""
+    far = math.ceil(9 * scale)
+    law = functools.reduce(np.convolve, [_law(scale, far)] * copies)
+    tail = lambda t: law[copies * far + math.floor(t) + 1 :].sum()  # noqa: E731
+    (found,) = GaussianNoise(scale).sum_reach(np.array([spent]), np.array([copies]))
+    assert tail(found) <= math.exp(-spent)
+    assert tail(min(found - 4, 0.9 * found)) > math.exp(-spent)
+    assert found <= scale * math.sqrt(2 * copies * spent)
+
+
+@pytest.mark.parametrize(("cells", "some"), [(2, 1), (3, 1), (3, 2), (5, 2), (6, 3)])
+@pytest.mark.parametrize("spent", [2.0, 3.7, 10.0, 22.0])
+def test_a_set_of_levelled_cells_is_bounded_by_the_normal_tail(cells, some, spent):
+    """K (sum of c noises, less c/K of the sum of all) = (K - c) S - c S', by its exact law."""
+    scale, far = math.sqrt(2 * cells), 40
+
+    def spread(copies: int, times: int) -> np.ndarray:
+        law = functools.reduce(np.convolve, [_law(scale, far)] * copies)
+        wide = np.zeros(times * (len(law) - 1) + 1)
+        wide[::times] = law
+        return wide
+
+    law = np.convolve(spread(some, cells - some), spread(cells - some, some))
+    (found,) = GaussianNoise(scale).sum_reach(np.array([spent]), np.array([some * (1 - some / cells)]))
+    tail = lambda t: law[len(law) // 2 + math.floor(cells * t) + 1 :].sum()  # noqa: E731
+    assert tail(found) <= math.exp(-spent)
+    assert tail(min(found - 4, 0.9 * found)) > math.exp(-spent)
 
 
 # Stable histograms.

@@ -19,7 +19,8 @@ from discreet.estimators.boxes import BoxClassifier
 from discreet.estimators.conjunctions import ConjunctionClassifier
 from discreet.estimators.input import Part, declared_numbers
 from discreet.estimators.rules import FiniteClassClassifier, RuleClassifier, of_part, sentence
-from discreet.method import Offer, Promise
+from discreet.mechanisms import Promise
+from discreet.method import Offer
 from discreet.pac.rules import BoxRule, Conjunction, Labels, Literals, Thresholds
 from tests.pac_game import assert_honest, clopper_pearson_lower, clopper_pearson_upper, failures, mistakes, most_losses
 

@@ -78,10 +78,10 @@ def test_the_numbers_of_updates_are_reproduced(cells, alpha, updates):
 
 
 # Up to how many cells a noisy histogram needs fewer persons than averaged weights, a million questions: alpha, cells.
-# By hand with the normal quantile; with Chernoff's bound, 9 % more persons, 0.74 to 0.95 of these cells.
+# By hand with the normal quantile.
 @pytest.mark.parametrize(("alpha", "cells"), [(0.1, 5e5), (0.05, 2e6), (0.01, 7e7)])
 def test_up_to_which_domain_a_noisy_histogram_wins(alpha, cells):
-    below, above = (rows("workload", questions=10**6, cells=int(part * cells), alpha=alpha) for part in (0.7, 1))
+    below, above = (rows("workload", questions=10**6, cells=int(part * cells), alpha=alpha) for part in (0.7, 1.2))
     below, above = ({row.method: row for row in each} for each in (below, above))
     assert bool(above[TABLE].refusal) == (cells > 2**22)  # more numbers are not released at once
     if not above[TABLE].refusal:
@@ -149,11 +149,11 @@ def test_a_pure_budget_has_laplace_noise_and_a_crossover_much_earlier():
 
 @pytest.mark.parametrize(("bits", "size"), [(20, 3.6e5), (10, 1.1e4)])
 def test_a_noisy_histogram_is_for_small_domains(bits, size):
-    """By hand with the normal quantile; Chernoff's bound, which is proved for sums of discrete noise, is 9 % more."""
+    """By hand with the normal quantile; of discrete noise, with weights of a half, half a person more is proved."""
     found = plan(questions=10**6, bits=bits, alpha=0.05)[TABLE]
     by_hand = math.sqrt(2**bits / (4 * RHO)) * norm.isf(0.05 / (2 * 10**6)) / 0.05
     assert by_hand == pytest.approx(size, rel=0.02)
-    assert 1.07 < found.needed / by_hand < 1.1
+    assert 1 <= found.needed / by_hand < 1.01
     assert "in advance" in found.assuming
 
 
@@ -266,7 +266,8 @@ def test_a_planned_workload_is_what_choosing_a_way_finds():
     ways = {way.name: way.promise(size).bound for way in listed}
     found = {row.method: row for row in rows("workload", questions=numbers, cells=60, size=size, marginals=1, each=60)}
     assert found[TABLE].error == found["marginals"].error  # one marginal over everything is the histogram
-    assert 0.5 * found[TABLE].error < ways["histogram, gaussian noise"] <= found[TABLE].error
+    half = 0.5  # a sum of discrete noise reaches up to one person further than normal noise, in a plan half of that
+    assert 0.5 * found[TABLE].error < ways["histogram, gaussian noise"] <= found[TABLE].error + half
     assert ways["weights"] == pytest.approx(found[AVERAGED].error, rel=0.05)
 
 
@@ -275,7 +276,7 @@ def test_several_marginals_cost_their_number():
         {row.method: row for row in rows("workload", questions=10, bits=20, size=10**6, marginals=m, each=50)}
         for m in (1, 4)
     )
-    assert four["marginals"].error == pytest.approx(2 * one["marginals"].error, rel=1e-3)
+    assert four["marginals"].error == pytest.approx(2 * one["marginals"].error, abs=0.5 + 1e-3)
     with pytest.raises(ParameterError, match="each="):
         rows("workload", questions=10, bits=20, size=10**6, marginals=3)
 

@@ -10,7 +10,8 @@ import discreet as dp
 from discreet.estimators.boxes import BoxClassifier
 from discreet.estimators.conjunctions import ConjunctionClassifier
 from discreet.estimators.rules import FiniteClassClassifier, RuleClassifier
-from discreet.method import Method, Methods, Refused, choose, wrong_rows
+from discreet.mechanisms import wrong_rows
+from discreet.method import Method, Methods, Refused, choose
 from tests.pac_game import lecture_needed
 
 BUDGET = dp.Budget(1, 1e-6)

@@ -21,7 +21,7 @@ from discreet.erm.losses import Absolute, Custom, Hinge, Huber, Logistic, Pinbal
 from discreet.erm.nonprivate import risk_gradient, risk_value
 from discreet.erm.risk import CAUTION, Lasso, Ridge, Risk
 from discreet.guarantee import Neighbours
-from discreet.method import Promise
+from discreet.mechanisms import Promise
 
 DOMAIN = dp.Domain(
     a=dp.Number(-1, 1, step="1/64"),

@@ -75,6 +75,36 @@ class Split(Rng):
         return self.later.bits(count)
 
 
+# Spherical vectors
+
+
+@given(st.integers(0, 2**32), st.integers(1, 6), st.sampled_from([F(1, 3), F(5), F(10**9)]))
+@settings(max_examples=40, deadline=None)
+def test_a_spherical_vector_is_the_rounding_of_the_real_vector_of_its_bits(seed, dimension, scale):
+    """Against floats of 60 digits: the same integers from 128 bits, and from 40 bits if those decide at all."""
+    rng, pairs = SeededRng(seed), dimension // 2 + 1
+    points = [rng._in_disc() for _ in range(pairs)]
+    waits = [rng.bits(128) for _ in range(2 * pairs - 1 + dimension % 2)]
+    with mpmath.workdps(60):
+        each = [-mpmath.log(mpmath.mpf(known) / 2**128) for known in waits]
+        squares = [e * w * w / (mpmath.mpf(u) ** 2 + v * v) for (u, v, _), e in zip(points, each) for w in (u, v)]  # noqa: B905
+        total = sum(each[pairs:]) + (squares[-2] if dimension % 2 == 0 else 0)
+        sized = mpmath.mpf(scale.numerator) / scale.denominator
+        real = [2 * sized * mpmath.sqrt(total * square) for square in squares[:dimension]]
+        assert noise._sphere(scale, dimension, points, waits, 128) == [int(mpmath.nint(y)) for y in real]
+    fewer = noise._sphere(
+        scale, dimension, [(u >> 88, v >> 88, 40) for u, v, _ in points], [w >> 88 for w in waits], 40
+    )
+    assert fewer in (None, [int(mpmath.nint(y)) for y in real])
+    assert noise._sphere(scale, dimension, points, [0] * len(waits), 128) is None
+
+
+def test_spherical_vectors_beyond_64_bits_are_refused():
+    assert Rng().spherical(F(2**49), 2).shape == (2,)
+    with pytest.raises(ParameterError, match="scale must lie"):
+        Rng().spherical(F(2**49), 3)
+
+
 # Shapes and types
 
 
@@ -160,6 +190,8 @@ def test_a_bad_variance_is_refused_by_name(bad: object) -> None:
         (lambda rng: rng.integers(2**63 + 1, 3), "bound"),
         (lambda rng: rng.truncated_laplace(3, -1), "bound"),
         (lambda rng: rng.truncated_laplace(3, 1.5), "bound"),
+        (lambda rng: rng.zero_sum_laplace(0, 2), "scale"),
+        (lambda rng: rng.zero_sum_laplace(3, 0), "size"),
         (lambda rng: rng.bernoulli_exp(-1), "x"),
         (lambda rng: rng.bernoulli_exp(math.inf), "x"),
         (lambda rng: rng.laplace(3, -1), "size"),

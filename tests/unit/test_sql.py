@@ -195,7 +195,9 @@ def test_a_text_that_looks_like_a_number_is_asked_for_in_quotes():
 def test_near_misses_are_a_hint_of_their_own():
     assert refusal("SELECT COUNT(*) FROM people WHERE sex = 'f'").hint.startswith("Did you mean 'F'? Ask with")
     assert refusal("SELECT COUNT(*) FROM people WHERE region = 'X'").hint.startswith("Declared: Category('N', 'S'")
-    assert "itself. A condition" in refusal("SELECT COUNT(*) FROM people WHERE age = ?").hint
+    assert "value itself" in refusal("SELECT COUNT(*) FROM people WHERE age = ?").hint
+    assert "condition. A condition compares a column with a plain value: age >= 0, sex = 'F'." in refusal("no").hint
+    assert refusal('SELECT COUNT(*) FROM people WHERE sex = "F"').hint.endswith("quotes: 'F'.")
     assert "quantile" in refusal("SELECT MAX(age) FROM people").hint
 
 

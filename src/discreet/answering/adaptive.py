@@ -54,14 +54,14 @@ from discreet.answering.answer import Answer
 from discreet.answering.calibration import Calibration, SessionTerms
 from discreet.answering.chosen_tables import chosen_tables
 from discreet.answering.linear_query import group_meanings, linear, meaning, scope_of
-from discreet.answering.measurement import Measured, covers, group_cells, interval, own_error
+from discreet.answering.measurement import Measured, asked_for, covers, group_cells, interval, own_error
 from discreet.answering.transcript import SEVERAL, SessionRequest, Transcript, additive_parts
 from discreet.answering.workload import Marginals, answers, methods, noises
 from discreet.core import BudgetExceeded, ConversationOver, Exact, Json, ParameterError, Rng, record
 from discreet.data import Dataset, Floats
 from discreet.hypothesis import FittedHypothesis, Hypothesis, Linear, Scope, fit, listed_sizes, tangled
 from discreet.ledger import Ledger
-from discreet.mechanisms import Conversation, Gaussian, IsFar, Laplace, Mechanism
+from discreet.mechanisms import Conversation, IsFar, Mechanism, Noisy
 from discreet.method import choose
 from discreet.query import Count, Histogram, Not, Question
 from discreet.release import Open, Released, converse, release, reopen
@@ -204,7 +204,7 @@ class Inquiry:
         assert answer is not None  # what was bought says something about every part
         return answer
 
-    def marginal(self, later: int = 0) -> Gaussian | Laplace | None:
+    def marginal(self, later: int = 0) -> Noisy | None:
         """The marginal over the query's scope, if the plan or the prices say that it is bought; now, or after `later`
         more places."""
         calibration, transcript = self.calibration, self.answers.transcript
@@ -282,6 +282,7 @@ class Knowledge:
         self.columns: set[str] = set()
         self.single = 0
         self._by_meaning: dict[str, list[Measured]] = defaultdict(list)
+        self._by_entry: dict[int, list[Measured]] = defaultdict(list)
         self._learned = 0
 
     def catch_up(self) -> bool:
@@ -297,6 +298,7 @@ class Knowledge:
         scope = scope_of(measured.query, self.domain)
         self.columns.update(scope)
         self._by_meaning[meaning(measured.shown, self.domain)].append(measured)
+        self._by_entry[measured.entry].append(measured)
         if measured.marginal:
             self.marginals.append((frozenset(scope), measured))
         elif measured.query.groups:
@@ -370,6 +372,20 @@ class Knowledge:
         if alone and question.marginal and self.calibration.total is not None:
             known = known.adding_up_to(self.calibration.total)
         return known
+
+    def by_itself(self, question: Question, answer: Answer, failure: float) -> Floats | None:
+        """How far off the numbers of an answer are at the most, all at once with probability 1 - failure, whatever was
+        asked and answered before: by the noise that was drawn for it. None of an answer that nothing was drawn for."""
+        if answer.source == "public":
+            return np.zeros(np.shape(answer.value))
+        for measured in self._by_entry.get(answer.entry or 0, ()):
+            found = asked_for(measured, question, self.domain, failure=failure, total=self.calibration.total)
+            if found is not None:
+                value, errors = found
+                ends = value - errors, value + errors
+                low, high = (np.clip(end, 0, self.calibration.most) for end in ends) if question.counting else ends
+                return np.asarray(np.maximum(high - answer.value, answer.value - low))
+        return None
 
     def _own(self, measured: Measured) -> tuple[float, float]:
         """Where a number that was measured by itself is."""
@@ -548,8 +564,15 @@ class AdaptiveAnswers:
         elif needed:
             found |= self._measure(needed, distinct, weights)
         price = sum(answer.price for answer in found.values()) + sum(each.opened for each in asked.values())
-        free = [replace(found[query], price=0) for query in queries]
+        free = self._with_alone(queries, [replace(found[query], price=0) for query in queries])
         return [replace(free[0], price=price), *free[1:]]
+
+    def _with_alone(self, queries: Sequence[Question], found: Sequence[Answer]) -> list[Answer]:
+        """The answers to the parts of a question, each with its bound by itself; the parts share beta."""
+        paid = {query for query, answer in zip(queries, found, strict=True) if answer.source != "public"}
+        failure = float(self.calibration.terms.beta) / max(1, len(paid))
+        pairs = zip(queries, found, strict=True)
+        return [replace(one, alone=self.knowledge.by_itself(query, one, failure)) for query, one in pairs]
 
     def _by_plan(self, needed: list[Inquiry]) -> dict[Question, Answer]:
         """Those of a question's parts that the plan of scopes answers, each by a share of its own, or by what the share
@@ -593,12 +616,12 @@ class AdaptiveAnswers:
             answer = now.read(inquiry.wanted)
             missed = None if guess is None else bool(np.max(np.abs(answer.value - guess)) > inquiry.wanted)
             source = "measurement" if inquiry.fired else "direct"
-            found[inquiry.query] = replace(answer, source=source, price=price, missed=missed)
+            found[inquiry.query] = replace(answer, source=source, price=price, missed=missed, entry=entry)
             price = 0  # it stands once
         self._say(found, entry)
         return found
 
-    def _require_covered(self, queries: Sequence[Question], mechanism: Gaussian | Laplace | Marginals) -> None:
+    def _require_covered(self, queries: Sequence[Question], mechanism: Noisy | Marginals) -> None:
         """Refuse to buy what would not answer: public, and found before anything is charged."""
         domain, bought = self.facts.domain, [part.query for part in additive_parts(record(mechanism))]
         for query in queries:
@@ -607,7 +630,7 @@ class AdaptiveAnswers:
 
     def _purchase(
         self, needed: list[Inquiry], parts: list[Question], weights: Weights, later: int = 0
-    ) -> Gaussian | Laplace | Marginals:
+    ) -> Noisy | Marginals:
         """What is bought for those parts of a question that are needed; now, or after `later` more places."""
         queries, terms = [inquiry.query for inquiry in needed], self.calibration.terms
         if len(needed) == 1 and (marginal := needed[0].marginal(later)) is not None:
@@ -619,7 +642,8 @@ class AdaptiveAnswers:
     def remembered(self, queries: Sequence[Question], weights: Weights = None) -> list[Answer] | None:
         """The answers, if all of these were answered before, or are public; writes nothing and waits for nobody."""
         known = [cache(inquiry) or public(inquiry) for inquiry in self.inquire(queries, weights)]
-        return [answer for answer in known if answer is not None] if None not in known else None
+        found = [answer for answer in known if answer is not None]
+        return self._with_alone(queries, found) if len(found) == len(known) else None
 
     def bill(self, queries: Sequence[Question], weights: Weights = None) -> list[Mechanism | Conversation]:
         """What answering these parts of a question could buy, at most. Buys nothing, reads no rows."""

@@ -59,7 +59,9 @@ class Answer(Shown):
     value        a number; for GROUP BY a dict from each group to its number; of several aggregates a dict from each
                  name to its number, or from each group to such a dict
     error_bound  no number is further off than this, by its interval; of several aggregates a dict from each name to its
-                 bound. Infinite only where nothing is known
+                 bound. Infinite only where nothing is known. All bounds of a session hold at once
+    alone        the same for this answer by itself: with probability 1 - beta none of its numbers is further off,
+                 whatever was asked before. None of an answer that no noise was drawn for, and of quantiles
     source       "cache", "hypothesis", "measurement", "direct", "workload" or "public": where it came from
     price        what was charged, in nano-units of the ledger's first book; 0 if and only if nothing was charged
     fraction     the value as a fraction of the persons, for counts of persons
@@ -75,7 +77,9 @@ class Answer(Shown):
 
     missed    of an answer that was paid for: whether the hypothesis had been wrong about it; None if it had no guess
     question  what was asked             beta  the probability of failure that the bound was stated for
-    errors    how far off each number is at the most: an array of the value's shape, whose largest is error_bound
+    errors    how far off each number is at the most: an array of the value's shape, whose largest is error_bound;
+              `alone` is such an array too
+    entry     of the charge that was made for it
     """
 
     value: Any
@@ -97,6 +101,8 @@ class Answer(Shown):
     question: Any = field(default=None, compare=False)
     beta: Fraction | None = field(default=None, compare=False)
     errors: Any = field(default=None, compare=False)
+    alone: Any = field(default=None, compare=False)
+    entry: int | None = field(default=None, compare=False)
 
     def sheet(self) -> Sheet:
         return answer_words.sheet(self)
@@ -225,6 +231,12 @@ class Assembly:
 
     def answer(self, answers: Sequence[Answer], draws: Sequence[Answer] = ()) -> Answer:
         """The answer, from those to the questions and to the quantiles."""
+        made = self._assembled(answers, draws)
+        if draws or any(each.alone is None for each in answers):
+            return made
+        return replace(made, alone=self._assembled([replace(each, errors=each.alone) for each in answers]).error_bound)
+
+    def _assembled(self, answers: Sequence[Answer], draws: Sequence[Answer] = ()) -> Answer:
         readings = {query: _reading(answer) for query, answer in zip(self.questions, answers, strict=True)}
         drawn = {
             each: Drawn(answer.value, answer.error_bound) for each, answer in zip(self.quantiles, draws, strict=True)

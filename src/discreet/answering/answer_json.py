@@ -25,14 +25,15 @@ def answer_record(answer: Answer) -> dict[str, Any]:
     keys = [list(key) if len(answer.groups) > 1 else [key] for key in answer.value] if grouped else []
     return {
         "value": list(answer.value.values()) if grouped else answer.value,
-        "error_bound": _finite(answer.error_bound),
+        "error_bound": finite(answer.error_bound),
+        "alone": finite(answer.alone),
         "groups": list(answer.groups),
         "keys": keys,
         "columns": list(answer.columns),
         "rows": [list(row) for row in answer.rows],
-        "intervals": [[None if each is None else _finite(list(each)) for each in row] for row in answer.intervals],
+        "intervals": [[None if each is None else finite(list(each)) for each in row] for row in answer.intervals],
         "fraction": list(answer.fraction.values()) if grouped and answer.fraction else answer.fraction,
-        "ranks": _finite(answer.ranks),
+        "ranks": finite(answer.ranks),
         "ranked": answer.ranks is not None,
         **{name: getattr(answer, name) for name in _PLAIN},
         "price": cost_record(answer.price),
@@ -48,6 +49,7 @@ def answer_from(record: dict[str, Any]) -> Answer:
     return Answer(
         value=dict(zip(keys, value, strict=True)) if groups else value,
         error_bound={name: _end(each, 1) for name, each in bound.items()} if type(bound) is dict else _end(bound, 1),
+        alone=record.get("alone"),
         price=cost_from(record["price"]),
         fraction=dict(zip(keys, fraction, strict=True)) if groups and fraction is not None else fraction,
         groups=groups,
@@ -88,12 +90,12 @@ def cost_from(record: dict[str, Any]) -> ToldCost:
     return made
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
     """The same with null for what is infinite."""
     if type(value) is dict:
-        return {name: _finite(each) for name, each in value.items()}
+        return {name: finite(each) for name, each in value.items()}
     if type(value) is list:
-        return [_finite(each) for each in value]
+        return [finite(each) for each in value]
     return value if value is None or math.isfinite(value) else None
 
 

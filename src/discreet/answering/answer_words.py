@@ -139,6 +139,15 @@ def little(answer: Answer) -> str:
     return f"the bound is larger than {small:,} of the {len(cells):,} {what}: those tell little" if small else ""
 
 
+def alone(answer: Answer) -> str:
+    """How near the answer is by itself, if that says more than its bound, which holds with all others at once."""
+    if type(answer.alone) is not float or not answer.alone < answer.error_bound:
+        return ""
+    near = f"{math.floor(answer.alone):,}" if counts(answer) else rounded(0.0, answer.alone)[1]
+    bound = f"{math.floor(answer.error_bound):,}" if counts(answer) else rounded(0.0, answer.error_bound)[1]
+    return f"by itself ± {near}; ± {bound} holds with all other answers at once" if near != bound else ""
+
+
 def population(answer: Answer) -> str:
     """What is known about the population; nothing if nothing is."""
     if answer.population is None:
@@ -155,6 +164,7 @@ def sheet(answer: Answer, *notes: str, width: int | None = None) -> Sheet:
         "NOT PRIVATE: a testing ledger" if answer.testing else "",
         Paragraph(headline(answer), "bold"),
         *([] if _single(answer) or not answer.rows else [table(answer, shares=width is None or width >= _NARROW)]),
+        alone(answer),
         little(answer),
         one_line(answer.note),
         *notes,

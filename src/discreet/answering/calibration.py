@@ -33,13 +33,14 @@ from discreet.core import Books, Caps, Exact, Funds, NothingFits, ParameterError
 from discreet.data import Facts
 from discreet.ledger import Ledger
 from discreet.mechanisms import (
+    ZERO_SUM,
     AboveThreshold,
     AboveThresholdLaplace,
     Conversation,
-    Gaussian,
-    Laplace,
     Mechanism,
+    Noisy,
     calibrate,
+    noisy_by,
 )
 from discreet.query import MAX_CELLS, Count, Equals, GroupCount, Histogram, Missing, Persons, Question, contribution
 
@@ -85,7 +86,7 @@ class JointPurchase:
     wanted: tuple[float, ...]
     kind: str
 
-    def of(self, needed: Sequence[Question]) -> Gaussian | Laplace | Marginals:
+    def of(self, needed: Sequence[Question]) -> Noisy | Marginals:
         """The release of those parts that are needed."""
         chosen = [at for at, part in enumerate(self.parts) if part in needed]
         queries, scales = [self.measured[at] for at in chosen], [self.scales[at] for at in chosen]
@@ -170,21 +171,22 @@ class Calibration:
         """
         asked = tuple(parts)
         measured = tuple(map(self.counted, asked))
+        kind = self.kind_for(measured)
         many = len(asked) > 1 or any(query.groups for query in measured)
         place = BetaPlace(order, SEVERAL if many else 1, Fraction(1, len(asked)))
         if self.terms.price is not None:
             scales = self._scales_for_price(measured, weights)
-            errors = (self._error(*each, place) for each in zip(measured, map(float, scales), strict=True))
+            errors = (self._error(*each, place, kind) for each in zip(measured, map(float, scales), strict=True))
             units = (float(query.unit(self.facts)) for query in asked)
             wanted = tuple(error + unit / 2 for error, unit in zip(errors, units, strict=True))
         elif self.terms.alpha is not None:
             wanted = tuple(map(self.near, asked))
-            scales = [self._scale_for(*each, place) for each in zip(measured, wanted, strict=True)]
+            scales = [self._scale_for(*each, place, kind) for each in zip(measured, wanted, strict=True)]
         else:
             raise ParameterError("the declared scopes are used up; a session with alpha= or price= answers more")
-        return JointPurchase(asked, measured, tuple(scales), wanted, self.kind)
+        return JointPurchase(asked, measured, tuple(scales), wanted, kind)
 
-    def alone(self, question: Question, order: int) -> Gaussian | Laplace:
+    def alone(self, question: Question, order: int) -> Noisy:
         """One question by itself."""
         return self.purchase([question], order).of([question])  # type: ignore[return-value]  # of one part
 
@@ -210,27 +212,30 @@ class Calibration:
         small = math.prod(made.shape(domain)) <= MAX_CELLS
         return made if small and meaning(shown(made), domain) == meaning(question, domain) else question
 
-    def _error(self, question: Question, scale: float, place: BetaPlace) -> float:
+    def _error(self, question: Question, scale: float, place: BetaPlace, kind: str) -> float:
         """How far off the numbers of a question are that is measured with this noise, at the most."""
         numbers, unit = math.prod(question.shape(self.facts.domain)), float(question.unit(self.facts))
         failure, levelled = self.may_fail(place), self.total is not None
-        return own_error(question, self.kind, scale, unit, numbers, failure=failure, levelled=levelled)
+        return own_error(
+            question, noisy_by(kind, question).KIND, scale, unit, numbers, failure=failure, levelled=levelled
+        )
 
-    def _scale_for(self, question: Question, wanted: float, place: BetaPlace) -> Fraction:
+    def _scale_for(self, question: Question, wanted: float, place: BetaPlace, kind: str) -> Fraction:
         """The most noise with which a question's numbers are as near as wanted."""
         reach = wanted - float(question.unit(self.facts)) / 2
-        return _largest(lambda scale: self._error(question, scale, place), reach)
+        return _largest(lambda scale: self._error(question, scale, place, kind), reach)
 
     def _scales_for_price(self, queries: Sequence[Question], weights: Sequence[Exact] | None) -> list[Fraction]:
         """The noise of each query with which all of them together cost the session's price."""
         sure = [Fraction(1)] * len(queries) if weights is None else [exact.positive(weight=each) for each in weights]
         units = [query.unit(self.facts) for query in queries]
         moved = [query.sensitivity(self.facts) for query in queries]
-        key = (tuple(moved), tuple(units), tuple(sure))
+        kind = self.kind_for(queries)
+        key = (tuple(moved), tuple(units), tuple(sure), kind)
         if key not in self._priced:
             worth = map(self.worth, queries)
             ratios = [Fraction(one) * unit / each for one, unit, each in zip(worth, units, sure, strict=True)]
-            made = self.for_price(lambda noise: Marginals(queries, [noise * ratio for ratio in ratios], self.kind))
+            made = self.for_price(lambda noise: Marginals(queries, [noise * ratio for ratio in ratios], kind))
             self._priced[key] = list(made.scales)
         return self._priced[key]
 
@@ -259,19 +264,20 @@ class Calibration:
         """What one question may cost, in nano-units of the first book, if the session has a price."""
         return math.floor((self.terms.price or 0) * self.cap)
 
-    def marginal(self, question: Question, order: int, wanted: float) -> Gaussian | Laplace | None:
+    def marginal(self, question: Question, order: int, wanted: float) -> Noisy | None:
         """The marginal over the question's scope, if there is one: with as much noise as the question's bound allows;
         in a session with a price for that price, if the question is then as near as wanted."""
         form, place = linear(question, self.facts.domain), BetaPlace(order, SEVERAL)
         if form is None or not form.scope or form.cells > LARGEST_MARGINAL:
             return None
         whole, failure = Histogram(form.scope), self.may_fail(place)
+        kind = self.kind_for([whole])
         reach = wanted - 0.5 * float(question.unit(self.facts))
         nothing = np.zeros(whole.shape(self.facts.domain))
 
         def error(scale: float) -> float:
             """Of reading the question off this marginal with noise of this scale."""
-            noisy = Measured(whole, self.kind, scale, 1.0, nothing)
+            noisy = Measured(whole, kind, scale, 1.0, nothing)
             ends = interval(noisy, question, self.facts.domain, failure=failure, total=self.total)
             return math.inf if ends is None else float(np.max(ends[1] - ends[0])) / 2
 
@@ -280,7 +286,7 @@ class Calibration:
         (scale,) = self._scales_for_price([whole], None)
         return self.noisy(whole, scale) if error(float(scale)) <= reach else None
 
-    def share(self, question: Question, parts: int) -> Gaussian | Laplace:
+    def share(self, question: Question, parts: int) -> Noisy:
         """The marginal over the question's scope for one of so many equal parts of what is left."""
         form = linear(question, self.facts.domain)
         if form is None:
@@ -304,8 +310,16 @@ class Calibration:
             return Fraction(0)
         return self.window - conversation.z_bound(Fraction(self.failure(number)))
 
-    def noisy(self, question: Question, scale: Fraction) -> Gaussian | Laplace:
-        return Laplace(question, scale) if self.pure else Gaussian(question, scale)
+    def noisy(self, question: Question, scale: Fraction) -> Noisy:
+        return Marginals([question], [scale], self.kind_for([question])).parts[0]
+
+    def kind_for(self, queries: Sequence[Question]) -> str:
+        """The noise of a release of these. Under replace-one a person moves rows from group to group, and pure noise on
+        the counts adds up to zero: for the same price it reaches less far than Laplace noise."""
+        counts = (query for query in queries if isinstance(query, Histogram | GroupCount))
+        cells = [math.prod(query.shape(self.facts.domain)) for query in counts]
+        zero_sum = self.pure and self.facts.neighbours.replace_one and 0 < max(cells, default=0) <= ZERO_SUM
+        return "zero-sum" if zero_sum else self.kind
 
     # Money.
 

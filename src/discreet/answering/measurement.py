@@ -1,8 +1,9 @@
 """A noisy answer that was released, and what it proves about other answers.
 
     value = truth + independent noise on every number; Gaussian or Laplace, on the integers, of the stated scale; or
-    noise of which every weighted sum has E exp(l X) <= exp(l^2 s^2 / 2), s^2 = scale^2 times the sum of the squared
-    weights (`residual_marginals.py`): what the theorem below uses of Gaussian noise.
+    Laplace noise given that it adds up to zero, whose sums reach no further (`ZeroSumNoise`); or noise of which every
+    weighted sum has E exp(l X) <= exp(l^2 s^2 / 2), s^2 = scale^2 times the sum of the squared weights
+    (`residual_marginals.py`): what the theorem below uses of Gaussian noise.
 
 With probability 1 - failure the following holds *at once for every question* about columns of the measurement's scope,
 however the questions were chosen, also by an analyst who knows the rows and so the noise. That is needed because
@@ -17,7 +18,8 @@ Theorem.   Let the measurement be the full marginal over a scope of C cells, and
 
                t(T, c) = min over l of [ln(2 * 2^s * c (c + 1) * binom(C_T, c) / failure) + r c ln M(l)] / l.
 
-           Gaussian: M(l) <= exp(l^2 s^2 / 2), so t = s sqrt(2 r c ln(...)). If the total is public, a set may be
+           Gaussian: M(l) <= exp(l^2 s^2 / 2), so t = s sqrt(2 r c ln(...)), or what the normal tail gives if that is
+           less (`GaussianNoise.sum_reach`). If the total is public, a set may be
            replaced by its complement: c counts from the nearer side. A weighted sum over cells, weights in [0, w], is
            the integral over h of the sets {weight > h}: its error is at most the integral of t(T, c(h)) dh; negative
            and positive weights are added up apart. Sizes c that are nearly equal may share one bound, from the
@@ -38,11 +40,11 @@ from typing import Any
 
 import numpy as np
 
-from discreet.answering.linear_query import linear, meaning, scope_of
+from discreet.answering.linear_query import group_meanings, linear, meaning, scope_of
 from discreet.data import Codes, Domain, Facts, Floats, IntArray, Mask
 from discreet.hypothesis import Linear
-from discreet.mechanisms import LAWS, Gaussian, Laplace
-from discreet.query import EVERYTHING, GroupCount, Histogram, Question, WithRest, is_question
+from discreet.mechanisms import LAWS, Noisy, ZeroSumNoise, free_groups
+from discreet.query import EVERYTHING, Bins, GroupCount, Histogram, Question, WithRest, is_question
 
 SETS = 1 / 32  # the part of a histogram's failure that is kept for sums of its numbers
 _NORMAL = 1e-12  # below such a probability the normal tail is not taken: its remainder would count
@@ -83,14 +85,11 @@ class Measured:
     place: BetaPlace = FIRST
 
     @staticmethod
-    def of(
-        noisy: Gaussian | Laplace, value: Any, facts: Facts, *, entry: int = 0, place: BetaPlace = FIRST
-    ) -> Measured:
+    def of(noisy: Noisy, value: Any, facts: Facts, *, entry: int = 0, place: BetaPlace = FIRST) -> Measured:
         """What a mechanism has released about a count, a sum or a histogram, with what is public about its noise."""
         query: Any = noisy.query
-        kind = "gaussian" if noisy.NAME == Gaussian.NAME else "laplace"
         numbers = np.asarray(value, dtype=np.float64)
-        return Measured(query, kind, float(noisy.scale), float(query.unit(facts)), numbers, entry, place)
+        return Measured(query, noisy.KIND, float(noisy.scale), float(query.unit(facts)), numbers, entry, place)
 
     @property
     def variance(self) -> float:
@@ -109,6 +108,18 @@ class Measured:
 
     def form(self, domain: Domain) -> Linear | None:
         return linear(self.query, domain)
+
+    def ranges(self, domain: Domain) -> dict[str, Codes] | None:
+        """For each column the first codes of its ranges, if this is a table of all rows over ranges of columns."""
+        if not isinstance(self.query, GroupCount) or self.query.where != EVERYTHING:
+            return None
+        found: dict[str, Codes] = {}
+        for key in self.query.keys:
+            if isinstance(key, str):
+                found[key] = np.arange(domain.column(key).size)
+            elif isinstance(key, Bins) and key.groups == tuple(range(len(key.groups))):
+                found[key.column] = np.array(key.starts)
+        return found if len(found) == len(self.query.keys) else None
 
     def levelled(self, total: float | None) -> Measured:
         """The same with a sum that is the public number of rows, if that helps: docs/proofs/answering.md, "Levelled
@@ -161,6 +172,9 @@ def own_error(
     """
     own = failure * (1 - SETS) if query.groups else failure
     numbers = cells - (shown(query).where != query.where)
+    if kind == "zero-sum":
+        free = free_groups(query, cells, rows_known=levelled)
+        return ZeroSumNoise(scale, free).quantile(own, log_sets=math.log(numbers))
     plain = noise_bound(kind, scale / unit, copies=1, log_sets=math.log(numbers), failure=own) * unit
     if not levelled or not projects(query, kind, scale, cells):
         return plain
@@ -198,7 +212,7 @@ def interval(
     own = own_error(
         *(measured.query, measured.kind, measured.scale, measured.unit, numbers),
         failure=failure,
-        levelled=levelled,
+        levelled=total is not None,
     )
     if meaning(measured.shown, domain) == meaning(question, domain):
         shape = measured.shown.shape(domain)
@@ -220,6 +234,37 @@ def interval(
         return None
     low, high = (np.stack(side) for side in zip(*ends, strict=True))
     return low.max(axis=0), high.min(axis=0)
+
+
+def asked_for(
+    measured: Measured, question: Question, domain: Domain, *, failure: float, total: float | None
+) -> tuple[Floats, Floats] | None:
+    """What a measurement says about the question that it was made for, and how far off each number is at the most, all
+    at once with probability 1 - failure: the module's corollary. None of what is not made of its numbers."""
+    level, form = measured.levelled(total), linear(question, domain)
+    levelled, numbers = level is not measured, measured.value.size
+    own = failure / (1 - SETS) if measured.query.groups else failure  # nothing is kept for sets
+    error = own_error(
+        *(measured.query, measured.kind, measured.scale, measured.unit, numbers), failure=own, levelled=levelled
+    )
+    if meaning(measured.shown, domain) == meaning(question, domain):
+        shape = measured.shown.shape(domain)
+        return level.value.ravel()[: math.prod(shape)].reshape(shape), np.full(shape, error)
+    if form is None or not question.counting:
+        return None
+    if numbers == 1 and total is not None and question.marginal and form.outputs == (2,):
+        first = float(measured.value)  # of two groups that make up all rows one was counted
+        at = group_meanings(question, domain).index(meaning(measured.query, domain))
+        return np.array([first, total - first] if at == 0 else [total - first, first]), np.full(2, error)
+    if not measured.marginal or not set(form.scope) <= set(scope_of(measured.query, domain)):
+        return None
+    value, _ = read_off(measured, form, domain, failure=failure, total=total)
+    cells = np.bincount(form.place[form.place >= 0], minlength=value.size)
+    less = form.cells - cells if total is not None else cells
+    added = cells * (less / form.cells) if levelled else np.minimum(cells, less)
+    spent = np.full(value.size, math.log(2 * value.size / failure))
+    errors = LAWS[measured.kind](measured.scale).sum_reach(spent, numbers / form.cells * added)
+    return value, errors.reshape(value.shape)
 
 
 def _single(form: Linear) -> Mask:

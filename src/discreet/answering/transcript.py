@@ -45,11 +45,11 @@ from discreet.data import Facts
 from discreet.hypothesis import Scope
 from discreet.ledger import Body, Ledger, answer_text, charging, decode, encode
 from discreet.mechanisms import (
+    KINDS,
     AboveThreshold,
     AboveThresholdLaplace,
-    Gaussian,
     GroupQuantiles,
-    Laplace,
+    Noisy,
     RankQuantile,
     StableGaussian,
 )
@@ -78,19 +78,20 @@ from discreet.query import (
 _READ: dict[str, type] = {
     kind.NAME: kind
     for kind in (
-        *(AboveThreshold, AboveThresholdLaplace, AveragedWeights, Gaussian, Laplace, Marginals, RankQuantile),
+        *(AboveThreshold, AboveThresholdLaplace, AveragedWeights, Marginals, RankQuantile),
         *(ChosenTables, ResidualMarginals),
-        GroupQuantiles,
+        *(GroupQuantiles, *KINDS.values()),
         *get_args(Question),
         *(Among, And, Between, Equals, Missing, Not, Or),
         *(Bins, Cases, Choose, Fixed, Lookup, Of, Plus, Power, Times, WithRest),
     )
 }
 _QUESTIONS = {kind.NAME for kind in get_args(Question)}
+_ADDITIVE = {kind.NAME for kind in KINDS.values()}
 _REQUEST = "session:"
 _WORKLOADS = (Marginals.NAME, ResidualMarginals.NAME, AveragedWeights.NAME)
 
-Additive = Gaussian | Laplace | ResidualPart | ChosenPart
+Additive = Noisy | ResidualPart | ChosenPart
 """What a charge measures, one number or table of it."""
 
 _COUNTS = ("places", "runs", "tops", "guesses", "saved", "heard")
@@ -424,7 +425,7 @@ class Transcript:
         self._seen = self._stored = state["seq"]
 
     def _learn(self, noisy: Additive, value: Any, *, entry: int, place: BetaPlace, part: int) -> None:
-        measure = partial(Measured.of, noisy) if isinstance(noisy, Gaussian | Laplace) else noisy.measured
+        measure = partial(Measured.of, noisy) if isinstance(noisy, Noisy) else noisy.measured
         learned = measure(value, self.facts, entry=entry, place=place)
         if learned is not None:
             self.measured.append(learned)
@@ -443,6 +444,7 @@ def _spoken(body: Body, question: Question | RankQuantile | GroupQuantiles | Non
         beta, value, bound, source, price, missed, *apart = decode(answer_text(body))
         errors = apart[0] if apart else np.full(np.shape(value), bound)
         told = {"missed": missed, "question": question, "beta": Fraction(beta), "errors": errors}
+        told["entry"] = body.get("made_from") if source in ("direct", "measurement") else None
         return Answer(value, bound, source, price, **told)
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
         raise _another_text(body) from None
@@ -466,7 +468,7 @@ def additive_parts(stored: Any) -> Sequence[Additive]:
         return revive(stored, _READ).residual_parts  # type: ignore[no-any-return]
     if stored["name"] == ChosenTables.NAME:
         return revive(stored, _READ).chosen_parts  # type: ignore[no-any-return]
-    if stored["name"] not in (Gaussian.NAME, Laplace.NAME):
+    if stored["name"] not in _ADDITIVE:
         return ()
     known = stored["query"].get("name") in _QUESTIONS
     return (revive(stored, _READ),) if known else ()

@@ -59,8 +59,8 @@ from discreet.answering.residual_marginals import ResidualMarginals, residual_ma
 from discreet.core import Exact, Funds, Guarantee, ParameterError, Rng, exact
 from discreet.data import Dataset, Facts, Floats, Needs
 from discreet.hypothesis import Linear, Scope, fit, parts_of_scopes
-from discreet.mechanisms import NOISES, Gaussian, Laplace, Mechanism, calibrate, in_units
-from discreet.method import Maker, Method, Methods, Offer, Promise
+from discreet.mechanisms import KINDS, NOISES, Mechanism, Noisy, Promise, calibrate, noisy_by
+from discreet.method import Maker, Method, Methods, Offer
 from discreet.query import EVERYTHING, MAX_CELLS, Count, Histogram, Question, Sensitivity, is_question, numbers
 
 RESIDUALS = "residuals, gaussian noise"
@@ -69,9 +69,10 @@ _INNER = Fraction(5, 7)  # the scale for a scope inside another: half of the var
 
 
 @functools.lru_cache(maxsize=4096)
-def _moved(query: Question, facts: Facts) -> tuple[Sensitivity, Fraction]:
-    """By how much a person moves a query, and in which unit: asked again at every step of a calibration."""
-    return query.sensitivity(facts), query.unit(facts)
+def _moved(query: Question, facts: Facts) -> tuple[Sensitivity, Fraction, int]:
+    """By how much a person moves a query, in which unit, and of how many numbers: asked again at every step of a
+    calibration."""
+    return query.sensitivity(facts), query.unit(facts), math.prod(query.shape(facts.domain))
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -79,8 +80,9 @@ class Marginals:
     """Release several counts, sums and histograms at once, each with noise of its own scale on every number.
 
     Theorem.   It is the composition of its parts: the guarantee is the sum of those of `Gaussian` or `Laplace` noise of
-               scale s_i on query i. Gaussian: zCDP sum_i D2_i / (2 s_i^2); Laplace: pure sum_i D1_i / s_i.
-    Accuracy.  The noise of query i is that of `Gaussian` or `Laplace` with its scale, independent for every number.
+               scale s_i on query i. Gaussian: zCDP sum_i D2_i / (2 s_i^2); Laplace: pure sum_i D1_i / s_i. "zero-sum"
+               is `ZeroSumLaplace` for counts of groups, and Laplace for the others.
+    Accuracy.  The noise of query i is that of its part with its scale, independent of that of other queries.
     Edges.     One pass over the rows. Answers stand in the order of the queries: whole numbers for counts, the shape of
                the histogram, the column's units for a sum.
     Reference. Composition: docs/proofs/composition.md; [CKS20] theorem 14.
@@ -101,15 +103,16 @@ class Marginals:
         widths = tuple(exact.positive(scale=scale) for scale in scales)
         if len(widths) != len(parts):
             raise ParameterError(f"there must be one scale for each of {len(parts)} queries, found {len(widths)}")
-        if kind not in NOISES:
-            raise ParameterError(f'kind must be "gaussian" or "laplace", found {kind!r}')
+        if kind not in KINDS:
+            raise ParameterError(f"kind must be one of {', '.join(KINDS)}; found {kind!r}")
         exact.freeze(self, queries=parts, scales=widths, kind=kind)
 
     def guarantee(self, facts: Facts) -> Guarantee:
-        parts = Counter((*_moved(query, facts), scale) for query, scale in zip(self.queries, self.scales, strict=True))
+        pairs = zip(self.queries, self.scales, strict=True)
+        parts = Counter((*_moved(query, facts), scale, noisy_by(self.kind, query)) for query, scale in pairs)
         total = Guarantee.nothing(facts.neighbours)
-        for (moved, unit, scale), times in parts.items():
-            one = NOISES[self.kind](scale).guarantee(moved, unit=unit, dimension=1, neighbours=facts.neighbours)
+        for (moved, unit, cells, scale, noisy), times in parts.items():
+            one = noisy.law(scale).guarantee(moved, unit=unit, dimension=cells, neighbours=facts.neighbours)
             total = total + one * times
         return total
 
@@ -121,19 +124,18 @@ class Marginals:
 
     def run(self, data: Dataset, rng: Rng) -> tuple[Any, ...]:
         sums, released, start = data.exact_sum(Together(self.queries)), [], 0
-        for query, scale in zip(self.queries, self.scales, strict=True):
-            shape, unit = query.shape(data.facts.domain), query.unit(data.facts)
+        for query, part in zip(self.queries, self.parts, strict=True):
+            shape = query.shape(data.facts.domain)
             stop = start + math.prod(shape)
-            noise = NOISES[self.kind](scale).draw(shape, unit=unit, rng=rng)
-            released.append(in_units(sums[start:stop].reshape(shape) + noise, unit))
+            released.append(part.noised(sums[start:stop].reshape(shape), data.facts, rng))
             start = stop
         return tuple(released)
 
     @property
-    def parts(self) -> list[Gaussian | Laplace]:
+    def parts(self) -> list[Noisy]:
         """The mechanisms of which it is the composition."""
-        noisy = Gaussian if self.kind == "gaussian" else Laplace
-        return [noisy(query, scale) for query, scale in zip(self.queries, self.scales, strict=True)]
+        pairs = zip(self.queries, self.scales, strict=True)
+        return [noisy_by(self.kind, query)(query, scale) for query, scale in pairs]
 
     def measured(self, value: Sequence[Any], facts: Facts, *, entry: int = 0) -> list[Measured]:
         """What was released, as measurements of the ledger's `entry`."""
@@ -366,6 +368,8 @@ class Reading:
 
 def readings_of(questions: Sequence[Question], mechanism: Marginals, facts: Facts, beta: Fraction) -> list[Reading]:
     """For each question the part of the release from which it is read best."""
+    if mechanism.kind not in NOISES:  # bounds on uneven weights are of independent noises
+        raise ParameterError(f"a workload is read from gaussian or laplace noise, found {mechanism.kind} noise")
     log_numbers = math.log(sum(math.prod(query.shape(facts.domain)) for query in questions))
 
     def noise(place: int, copies: float) -> float:

@@ -8,7 +8,6 @@ laws                 the exact law of a mechanism on made-up rows, by running it
 programs             the exact law of a whole session, charges and refusals included
 divergence           how well two laws can be told apart, against what was promised
 sampled              lower bounds on epsilon from runs, for laws that cannot be listed
-search               hill-climbing for the worst pair of neighbouring tables
 
 `attack` runs a fixed set of attacks on this installation, each beside a twin that it must catch, and yields for both
 the epsilon that is certain and the epsilon that was claimed. It touches made-up rows only and needs no ledger.

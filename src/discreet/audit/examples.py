@@ -68,9 +68,22 @@ def free_threshold(honest: Any, facts: Facts) -> Any:
     return dataclasses.replace(honest.guarantee(facts), failure=Fraction(0))
 
 
+@mistake("prices its noise as that of independent groups", "price")
+def independent_groups(honest: Any, facts: Facts) -> Any:
+    return c.Laplace(honest.query, honest.scale).guarantee(facts)
+
+
+@mistake("lets its noise add up to zero over all rows, whose number is private", "run")
+def tells_all_rows(honest: Any, data: Dataset, rng: Rng) -> Any:
+    sums = data.exact_sum(honest.query)
+    noise = rng.zero_sum_laplace(honest.scale, sums.size - 1)
+    return sums + np.append(noise, -noise.sum())
+
+
 def _primitives() -> tuple[Attack, ...]:
     count, histogram, stable = c.Count(c.Equals("v", "a")), c.Histogram("v"), c.StableHistogram(c.KeyCount("v"), 1, 3)
     pair, quartet, sparse = ("ab", "bb"), ("abbb", "bbbb"), c.StableGaussian(c.KeyCount("v"), 1, 3)
+    some = c.ZeroSumLaplace(c.Histogram("v", c.Equals("w", "c")), _HALF)
     return (
         _replace(_LETTERS, c.Laplace(count, _HALF), pair, mutants.halved_noise),
         _add(_LETTERS, c.Laplace(count, _HALF), ("ab", "b"), mutants.one_sided_noise),
@@ -78,6 +91,10 @@ def _primitives() -> tuple[Attack, ...]:
         _replace(_LETTERS, c.Gaussian(histogram, 1), pair, mutants.add_remove_price),
         _replace(_LETTERS, c.ProductLaplace(histogram, _HALF), pair, mutants.halved_noise),
         _replace(_LETTERS, c.CoordinateLaplace(histogram, _HALF), pair, mutants.halved_noise),
+        _replace(_LETTERS, c.ZeroSumLaplace(histogram, _HALF), pair, mutants.halved_noise),
+        _replace(_PAIRS, some, (("ac", "ac"), ("bc", "ac")), mutants.halved_noise, reach=14),
+        _add(_PAIRS, some, (("ac", "bd"), ("bd",)), independent_groups, reach=14),
+        _add(_LETTERS, c.ZeroSumLaplace(histogram, _HALF), ("ab", "b"), tells_all_rows, reach=14),
         _replace(_LETTERS, c.Exponential(histogram, 1), quartet, mutants.add_remove_price),
         _replace(_LETTERS, c.PermuteAndFlip(histogram, 1), quartet, mutants.add_remove_price),
         _add(_LETTERS, stable, ("a", ""), mutants.passes_at_bound),
@@ -209,6 +226,7 @@ def _models() -> tuple[Attack, ...]:
     opposite = ([[1], [-1]], [[-1], [-1]])
     # lambda = 1, slope 1/4, two people: a replacement moves the minimiser by 1/4, four steps; the noise has that scale.
     output = c.OutputPerturbation(steep, 1, "1/1000", Fraction(1, 16), c.ProductLaplaceNoise(Fraction(1, 4)))
+    round_noise = dataclasses.replace(output, noise=c.SphericalNoise(Fraction(1, 4)))
     # Lambda = 32: a replacement moves the sum of two slopes by 1/2, twice the scale of the noise on it.
     tilted = c.ObjectivePerturbation(
         *(steep, 16, c.ProductLaplaceNoise(Fraction(1, 4)), Fraction(1, 2**10), Fraction(1, 2**18), Fraction(1, 2**15)),
@@ -233,6 +251,7 @@ def _models() -> tuple[Attack, ...]:
     cheap, tries = mutants.add_remove_price, {"attempt": attempt_line, "reach": 4}  # jumps beyond the grid fail
     return (
         _replace(_VALUE, output, opposite, cheap, reach=50),
+        _replace(_VALUE, round_noise, opposite, cheap, reach=50),
         _replace(_VALUE, tilted, opposite, tenth_of_the_noise, look=lambda released: float(released[0]), runs=3000),
         _replace(_VALUE, moments, opposite, tenth_of_the_noise, look=lambda released: float(released[0])),
         _replace(_VALUE, line, (most, other), cheap, **tries),

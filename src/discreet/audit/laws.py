@@ -12,6 +12,7 @@ the only places in the library that run a mechanism.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -90,10 +91,16 @@ class Branching(Rng):
     def laplace(self, scale: Fraction, size: Any = None) -> Any:
         return self._draw(laplace_atoms(float(scale), self.reach), size)
 
+    def spherical(self, scale: Fraction, dimension: int) -> Any:
+        return np.array(self._follow(spherical_atoms(float(scale), dimension, self.reach)), dtype=np.int64)
+
     def truncated_laplace(self, scale: Fraction, bound: int, size: Any = None) -> Any:
         atoms = laplace_atoms(float(scale), bound)
         total = math.fsum(p for _, p in atoms)
         return self._draw([(k, p / total) for k, p in atoms], size)
+
+    def zero_sum_laplace(self, scale: Fraction, size: int) -> Any:
+        return np.array(self._follow(zero_sum_atoms(float(scale), size, self.reach)), dtype=np.int64)
 
     def geometric(self, scale: Fraction, size: Any = None) -> Any:
         return self._draw(geometric_atoms(float(scale), self.reach), size)
@@ -241,6 +248,33 @@ def geometric_atoms(scale: float, reach: int) -> list[Atom]:
 def laplace_atoms(scale: float, reach: int) -> list[Atom]:
     q = math.exp(-1 / scale)
     return [(k, (1 - q) / (1 + q) * q ** abs(k)) for k in range(-reach, reach + 1)]
+
+
+@functools.lru_cache(maxsize=16)
+def spherical_atoms(scale: float, dimension: int, reach: int) -> list[Atom]:
+    """A Gaussian whose variance is 2 scale^2 G, G a Gamma variable of (dimension + 1) / 2: a sum over ln G.
+
+    The trapezoidal rule: the integrand and all its derivatives vanish at both ends, to 15 digits.
+    """
+    from scipy.special import gammaln, ndtr
+
+    shape, logs = (dimension + 1) / 2, np.linspace(-45.0, 6.5, 1001)
+    weights = np.exp(shape * logs - np.exp(logs) - gammaln(shape)) * (logs[1] - logs[0])
+    steps = np.arange(-reach, reach + 1)
+    edges = (np.arange(-reach, reach + 2) - 0.5) / (scale * np.sqrt(2 * np.exp(logs)))[:, None]
+    cells = np.diff(ndtr(edges))
+    law = weights[:, None]
+    for _ in range(dimension):
+        law = (law[:, :, None] * cells[:, None, :]).reshape(len(logs), -1)
+    return list(zip(itertools.product(steps.tolist(), repeat=dimension), law.sum(axis=0).tolist(), strict=True))
+
+
+@functools.lru_cache(maxsize=256)
+def zero_sum_atoms(scale: float, size: int, reach: int) -> list[Atom]:
+    r = math.exp(-2 / scale)
+    total = math.fsum(math.comb(size, j) ** 2 * r**j for j in range(size + 1)) / (1 - r) ** size
+    vectors = itertools.product(range(-reach, reach + 1), repeat=size)
+    return [(each, math.exp(-(sum(map(abs, each)) + abs(sum(each))) / scale) / total) for each in vectors]
 
 
 @functools.lru_cache(maxsize=256)

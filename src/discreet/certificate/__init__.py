@@ -23,9 +23,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from discreet.certificate.export import read_export, shape_errors, unique_keys
+from discreet.certificate.export import read_export, shape_errors
 from discreet.certificate.statement import FORMAT, Evidence, catalogue, readable
-from discreet.core import Json, LedgerMismatch, ParameterError, Sentence, canonical, digest, exact
+from discreet.core import Json, LedgerMismatch, ParameterError, Sentence, canonical, digest, exact, unique_keys
 from discreet.ledger import Body, Ledger
 
 _ROUNDED = ("alone.epsilon", "original.renyi")  # floats: another machine may differ in their last bits

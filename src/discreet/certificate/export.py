@@ -9,19 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
-from discreet.core import DiscreetError, LedgerCorrupt, ParameterError, canonical
+from discreet.core import DiscreetError, LedgerCorrupt, ParameterError, canonical, unique_keys
 from discreet.ledger.state import GENESIS, Body, State, advance, chained, large, row_of, text_hash
-
-
-def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object without duplicate keys, which are ambiguous: people read the first value, parsers keep the last."""
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        twice = next(key for place, (key, _) in enumerate(pairs) if key in dict(pairs[:place]))
-        raise ParameterError(f"the key {ascii(twice)[:70]} occurs twice")
-    return members
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from typing import Any, cast
 import click
 
 import discreet as dp
-from discreet.answering import answer_words
+from discreet.answering import answer_json, answer_words
 from discreet.cli.columns import clipping
 from discreet.cli.kit import OpenTable, Output, ParameterError, exit_code, one_line
 from discreet.cli.price_view import Remaining
@@ -237,9 +237,8 @@ class AnswerView:
     def record(self) -> dict[str, Any]:
         """The answer for programs: everything, numbers as they are. A bound of null is infinite."""
         answer = self.answer
-        bounds = answer.error_bound if isinstance(answer.error_bound, dict) else {"": answer.error_bound}
-        finite = {name: each if math.isfinite(each) else None for name, each in bounds.items()}
-        bound: Any = finite if isinstance(answer.error_bound, dict) else finite[""]
+        bound = answer_json.finite(answer.error_bound)
+        unknown = None in (bound.values() if isinstance(bound, dict) else (bound,))
         value: dict[str, Any] = {"value": answer.value, "fraction": answer.fraction}
         if not answer.groups and answer.rows:
             known = zip(answer.columns, answer.intervals[0], strict=True)
@@ -250,10 +249,11 @@ class AnswerView:
             "question": self.question,
             **({"groups": self._groups()} if answer.groups else value),
             "error_bound": bound,
+            "alone": answer_json.finite(answer.alone),
             "error_bound_fraction": bound / self.size if counted else None,
             "ranks": answer.ranks if answer.ranks is None or math.isfinite(answer.ranks) else None,
             "unit": answer.unit,
-            "tells_little": answer_words.NOBODY if None in finite.values() else answer_words.little(answer) or None,
+            "tells_little": answer_words.NOBODY if unknown else answer_words.little(answer) or None,
             "clipped": list(self.clipped),
             "population_bound_fraction": answer.population,
             "note": answer.note or None,

@@ -12,7 +12,7 @@ import discreet as dp
 from discreet.cli.files import reserved
 from discreet.cli.kit import Command, OpenTable, model_options, save_options, table_options
 from discreet.cli.price_view import Payment, receipt
-from discreet.ledger import code_version
+from discreet.core import code_version
 from discreet.modelling import SERVES, features_of, fit_estimator, take_cost
 
 

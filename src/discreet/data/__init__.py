@@ -42,7 +42,6 @@ from discreet.data.domain import (
     Category,
     Column,
     Date,
-    DateGroups,
     Domain,
     Level,
     Number,

@@ -10,18 +10,14 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import numpy as np
 
-from discreet.core import Codes, ParameterError
+from discreet.core import Codes
 
 DAY = 86_400
-FINENESS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year", "decade")
-"""Periods from the shortest to the longest."""
-
 _LENGTHS = {"second": 1, "minute": 60, "hour": 3600, "day": DAY, "week": 7 * DAY}
 MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
 """The periods that are measured in months, and how many; the others are measured in seconds."""
@@ -118,56 +114,3 @@ def start(periods: Codes, step: str) -> Codes:
     if step in _LENGTHS:
         return periods * _LENGTHS[step] - (_THURSDAY if step == "week" else 0)
     return (periods * MONTHS[step]).astype("M8[M]").astype("M8[s]").astype(np.int64)
-
-
-def _year(seconds: Codes) -> Codes:
-    return period(seconds, "year") + 1970
-
-
-def _iso_year(seconds: Codes) -> Codes:
-    """The year that most of the ISO week lies in: that of its Thursday."""
-    return _year(start(period(seconds, "week"), "week") + _THURSDAY)
-
-
-def _week(seconds: Codes) -> Codes:
-    thursday = start(period(seconds, "week"), "week") + _THURSDAY
-    return (thursday - start(period(thursday, "year"), "year")) // (7 * DAY) + 1
-
-
-def _since(step: str, unit: str, first: int) -> Callable[[Codes], Codes]:
-    """How many units, from `first` on, since the period began."""
-    return lambda seconds: period(seconds, unit) - period(start(period(seconds, step), step), unit) + first
-
-
-PARTS: dict[str, tuple[str, Callable[[Codes], Codes]]] = {
-    "decade": ("decade", lambda seconds: period(seconds, "decade") + 197),
-    "year": ("year", _year),
-    "isoyear": ("week", _iso_year),
-    "quarter": ("quarter", _since("year", "quarter", 1)),
-    "month": ("month", _since("year", "month", 1)),
-    "week": ("week", _week),
-    "day": ("day", _since("month", "day", 1)),
-    "dayofweek": ("day", lambda seconds: (seconds // DAY + 4) % 7),
-    "isodow": ("day", _since("week", "day", 1)),
-    "dayofyear": ("day", _since("year", "day", 1)),
-    "hour": ("hour", _since("day", "hour", 0)),
-    "minute": ("minute", _since("hour", "minute", 0)),
-    "second": ("second", _since("minute", "second", 0)),
-}
-"""What EXTRACT knows: the longest period that decides a part, and the part of an instant. Sunday is 0 in dayofweek, and
-7 in isodow."""
-
-OTHER_NAMES = {
-    "dow": "dayofweek",
-    "weekday": "dayofweek",
-    "doy": "dayofyear",
-    "dayofmonth": "day",
-    "weekofyear": "week",
-}
-"""The other names that SQL has for them."""
-
-
-def require_known(step: str, unit: str, word: str) -> None:
-    """Refuse a part or a period that a column of this step does not tell."""
-    if FINENESS.index(unit) < FINENESS.index(step):
-        raise ParameterError(f"the column has steps of a {step}: its {word} is not known")

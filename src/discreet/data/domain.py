@@ -49,7 +49,7 @@ import math
 import numbers
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -496,56 +496,16 @@ class _Calendar(_Ordered):
         number = int(calendar.period(np.array([instant - 1], dtype=np.int64), self.step)[0])
         return min(max(number - self._periods()[0] + 1, 0), self.points)
 
-    def part(self, name: str) -> DateGroups:
-        """What EXTRACT(name FROM column) is for each code: a year, a month, an hour, a weekday from Sunday = 0."""
-        known = calendar.OTHER_NAMES.get(name.lower(), name.lower())
-        if known not in calendar.PARTS:
-            every = ", ".join(calendar.PARTS)
-            raise ParameterError(f"{name!r} is no part of a date.{near_misses(name, calendar.PARTS)} Parts: {every}")
-        unit, function = calendar.PARTS[known]
-        calendar.require_known(self.step, unit, known)
-        return self._grouped(function, int)
-
-    def trunc(self, unit: str) -> DateGroups:
-        """What DATE_TRUNC(unit, column) is for each code, as ISO text."""
-        known = unit.lower()
-        if known not in calendar.FINENESS:
-            raise ParameterError(f"{unit!r} is no period to cut to. Periods: {', '.join(calendar.FINENESS)}")
-        calendar.require_known(self.step, known, known)
-        times = calendar.FINENESS.index(known) < FINEST_DAY
-        return self._grouped(
-            lambda starts: calendar.start(calendar.period(starts, known), known),
-            lambda value: calendar.iso(value, times=times),
-        )
-
-    def _grouped(self, function: Callable[[Codes], Codes], label: Callable[[int], Level]) -> DateGroups:
-        if self.points > _MOST_PARTS:
-            raise ParameterError(f"{self!r} has {self.points:,} steps, too many to group: declare a coarser step")
-        values, groups = np.unique(function(self.starts(np.arange(self.points, dtype=np.int64))), return_inverse=True)
-        labels: list[Level | None] = [label(each) for each in values.tolist()]
-        if self.missing:
-            groups, labels = np.append(groups, len(labels)), [*labels, None]
-        return DateGroups(groups.astype(np.int64), tuple(labels))
+    def blocks(self, unit: str) -> list[int]:
+        """The first codes of the days, months or other periods that the column's own periods begin in."""
+        periods = calendar.period(np.array(self.ends(), dtype=np.int64), unit)
+        begin = calendar.start(np.arange(periods[0], periods[1] + 1), unit)
+        codes = calendar.period(begin - 1, self.step) - self._periods()[0] + 1
+        return np.unique(np.clip(codes, 0, None)[codes < self.points]).tolist()  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         missing = ", missing=True" if self.missing else ""
         return f"{type(self).__name__}({self.low!r}, {self.high!r}, step={self.step!r}{missing})"
-
-
-_MOST_PARTS = 2**22  # codes whose parts are listed
-FINEST_DAY = calendar.FINENESS.index("day")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DateGroups:
-    """A public grouping of a column's codes.
-
-    groups  the number of the group of each code, the missing one too
-    labels  what each group stands for, in order; None stands for missing values
-    """
-
-    groups: Codes
-    labels: tuple[Level | None, ...]
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)

@@ -45,8 +45,7 @@ from discreet.core import Exact, Funds, Guarantee, ParameterError, Rng, exact
 from discreet.data import Dataset, Facts, Floats, Needs
 from discreet.erm.gradient import Pass, pass_over
 from discreet.erm.risk import Constants, Risk, public_size
-from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, calibrate
-from discreet.method import Promise
+from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, Promise, calibrate
 
 _WORK = 2**28  # entries of the features that all passes together may read, beyond the first 256 passes
 _MOST_DRAWS = 2**26  # noises, which are drawn before the first pass

@@ -19,8 +19,8 @@ from discreet.data import Facts
 from discreet.erm import Constant, Loss, Risk, interval, public_size, solvers
 from discreet.erm.exponential.bounds import RankQuantile
 from discreet.erm.exponential.bounds import promise as rank_promise
-from discreet.mechanisms import Gaussian, GaussianNoise, Laplace, LaplaceNoise, calibrate
-from discreet.method import Maker, Method, Methods, Promise, Refused
+from discreet.mechanisms import Gaussian, GaussianNoise, Laplace, LaplaceNoise, Promise, calibrate
+from discreet.method import Maker, Method, Methods, Refused
 from discreet.query import Sum
 
 PRIVATE_COUNT = (

@@ -40,8 +40,7 @@ from discreet.core import Funds, Guarantee, ParameterError, Rng, SeededRng, exac
 from discreet.data import Batch, Dataset, Domain, Facts, Floats, IntArray, Ints, Mask, Needs
 from discreet.erm import STEPS, Features, blocks, public_size
 from discreet.erm.gradient import class_slopes, lengths
-from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, Sensitivity, calibrate, of_persons
-from discreet.method import Promise
+from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, Promise, Sensitivity, calibrate, of_persons
 
 Shapes = tuple[tuple[int, int], ...]
 

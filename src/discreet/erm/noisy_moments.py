@@ -20,8 +20,7 @@ from discreet.core import Funds, Guarantee, ParameterError, Rng
 from discreet.data import Dataset, Facts, Floats, Needs
 from discreet.erm import STEPS, Risk
 from discreet.erm.gradient import MomentPass, pass_over
-from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, Sensitivity, calibrate, of_persons
-from discreet.method import Promise
+from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, Promise, Sensitivity, calibrate, of_persons
 
 _SHARE = 0.8  # of the largest ridge that noise and signal balance; chosen on the tables of bench/public_tables.py
 _ROUNDS = 50  # after which the ridge and the length of the solution agree

@@ -30,8 +30,15 @@ from discreet.erm import Risk, blocks, public_size
 from discreet.erm.gradient import lengths
 from discreet.erm.nonprivate import accelerated
 from discreet.erm.output_perturbation import gram, short_up
-from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, Sensitivity, calibrate
-from discreet.method import Promise
+from discreet.mechanisms import (
+    GaussianNoise,
+    ProductLaplaceNoise,
+    Promise,
+    Sensitivity,
+    SphericalNoise,
+    VectorNoise,
+    calibrate,
+)
 
 _DIMENSION = 2**12  # coordinates: a matrix of that size is decomposed
 _ROWS = 2**13  # rows in a block: sums of 24-bit times 16-bit integers stay below 2^53
@@ -44,11 +51,12 @@ _NEWTON, _FAST = 40, 400  # passes of the fast solvers
 _AGAIN, _HALVED = 8, 4  # how often Newton's method begins anew where it stopped, and how often a step is halved
 _FEW = 2**12  # rows that a first guess is made from, at least; at most eight times as many
 _LEVELS = 40  # parts 1, 1/2, 1/4, ... of the rows from which that sample is taken
-_GAIN = 2.0**-6  # of the sum of the losses: what follows goes on in exact arithmetic
+_GAIN = 2.0**-6  # of the sum of the losses, in units of slope^2 / curvature: what follows goes on in exact arithmetic
 _BLUR = 64  # the blur costs this part of the price
 PASSES = 9
 """About how often the rows are read: the guess, and the steps that certify the minimum."""
 Linear = Callable[[Floats], Floats]
+_LAWS: tuple[type[VectorNoise], ...] = (GaussianNoise, ProductLaplaceNoise, SphericalNoise)
 _STRENGTHS = tuple(Fraction(2) ** power * quarter / 4 for power in range(-12, 21) for quarter in (4, 6))
 
 
@@ -57,7 +65,7 @@ class ObjectivePerturbation:
     """Release the minimiser of the sum of losses plus ridge plus a random linear term, on an integer grid, blurred.
 
     ridge      added strength of the mean loss; a Ridge that the risk has already counts too
-    noise      of the linear term, in units of the gradient of the sum: Gaussian, or Laplace for pure privacy
+    noise      of the linear term, in units of the gradient of the sum: Gaussian, or (pure) Laplace or spherical
     grid       what an integer of that noise is worth
     tolerance  every solution is within this distance of the exact minimiser
     step       the grid of the release
@@ -67,13 +75,14 @@ class ObjectivePerturbation:
                of a row and B1 its L1 length, K the curvature; r = k (add-remove) or 2 k (replace-one). The Jacobians
                of neighbours differ by a factor e^J at most, J = k ln(1 + K B^2 / Lambda); of a softmax of c classes,
                J = k (c - 1) ln(1 + B^2 / (c Lambda)). Laplace noise of scale S: (r s B1 + d grid) / S + J pure.
+               Spherical noise: (r s B + sqrt(d) grid) / S + J pure.
                Gaussian, D = r s B, t = a - 1, p = 1 / (1 - t grid / S), z = p t D / S: Renyi of order a at most
                J + (D + grid sqrt d)^2 / (2 S^2) + ln M(z) / (p t) + 1.2 d grid / S, M(z) = 2 e^(z^2/2) - e^-z (softmax:
                1 + (c - 1)(e^(z^2/2) - (1 + e^-z)/2)). And the blur's price, for integers that are 2 (tolerance + grid
                sqrt d / (2 Lambda)) / step + sqrt d apart.
     Accuracy.  At most k n rows, w any point of the feasible set, R its reach: E L(release) - L(w) <= (ridge / 2) R^2 +
-               (sqrt(d V) + e)^2 / (2 n Lambda) + (beta / 2) d V', V and V' the variances of noise and blur, e = (n beta
-               + Lambda) (tolerance + step sqrt(d) / 2), beta the smoothness of L.
+               (sqrt(Q) + e)^2 / (2 n Lambda) + (beta / 2) Q', Q and Q' the squared lengths of noise and blur, e = (n
+               beta + Lambda) (tolerance + step sqrt(d) / 2), beta the smoothness of L.
     Edges.     Smooth losses with bounded slopes, no lasso. The release may lie outside the feasible set, which says
                what it is compared with. A tolerance that floats cannot keep on every table is refused.
     Reference. [CMS11], [KST12], [INSTTW19], [RKW23]; docs/proofs/objective_perturbation.md.
@@ -82,17 +91,17 @@ class ObjectivePerturbation:
     NAME: ClassVar[str] = "objective-perturbation/1"
     risk: Risk
     ridge: Fraction
-    noise: Noise
+    noise: VectorNoise
     grid: Fraction
     tolerance: Fraction
     step: Fraction
-    blur: Noise
+    blur: VectorNoise
 
     def __post_init__(self) -> None:
         if not isinstance(self.risk, Risk):
             raise ParameterError(f"risk must be a Risk, found {self.risk!r}")
         for name, noise in (("noise", self.noise), ("blur", self.blur)):
-            if not isinstance(noise, Noise):
+            if not isinstance(noise, VectorNoise):
                 raise ParameterError(f"{name} must be a GaussianNoise or another noise, found {noise!r}")
         ridge, grid = exact.nonnegative(ridge=self.ridge), exact.positive(grid=self.grid)
         tolerance, step = exact.positive(tolerance=self.tolerance), exact.positive(step=self.step)
@@ -150,9 +159,10 @@ def _excess(mechanism: ObjectivePerturbation, known: _PublicNumbers) -> float:
     d, n, strength = known.dimension, known.size, float(known.strength)
     far = float(mechanism.tolerance) + float(mechanism.step) * math.sqrt(d) / 2
     error = (n * known.smoothness + strength) * far
-    noisy = (math.sqrt(d * mechanism.noise.variance()) + error) ** 2 / (2 * n * strength)
+    noise, blur = mechanism.noise, mechanism.blur
+    noisy = (math.sqrt(noise.squared_length(d, unit=mechanism.grid)) + error) ** 2 / (2 * n * strength)
     biased = float(mechanism.ridge) / 2 * mechanism.risk.feasible.reach(d) ** 2
-    return biased + noisy + known.smoothness / 2 * d * mechanism.blur.variance()
+    return biased + noisy + known.smoothness / 2 * blur.squared_length(d, unit=mechanism.step)
 
 
 def signal(risk: Risk, facts: Facts, funds: Funds) -> float:
@@ -167,9 +177,8 @@ def signal(risk: Risk, facts: Facts, funds: Funds) -> float:
         known = _PublicNumbers(risk, Fraction(2**20), facts)
     except ParameterError:
         return 0.0
-    laws = (GaussianNoise, ProductLaplaceNoise)
-    scales = [(law, known.rough_scale(_is_pure(law, facts), funds)) for law in laws]
-    noises = [math.sqrt(known.dimension * law(scale).variance()) for law, scale in scales if scale is not None]
+    scales = [(law, known.rough_scale(law, funds)) for law in _LAWS]
+    noises = [_length(known, law(scale)) for law, scale in scales if scale is not None]
     people = known.size * facts.neighbours.rows * float(known.slope * known.norm)
     return people / min(noises) if noises else 0.0
 
@@ -177,7 +186,7 @@ def signal(risk: Risk, facts: Facts, funds: Funds) -> float:
 def propose(risk: Risk, *, facts: Facts, funds: Funds) -> ObjectivePerturbation:
     """The ridge for which the promised excess is least, with the least noise that is admitted."""
     made, refused = [], []
-    for law in (GaussianNoise, ProductLaplaceNoise):
+    for law in _LAWS:
         try:
             made.append(_with_law(_PublicNumbers(risk, Fraction(1), facts), law, funds))
         except ParameterError as error:
@@ -187,40 +196,38 @@ def propose(risk: Risk, *, facts: Facts, funds: Funds) -> ObjectivePerturbation:
     return min(made, key=lambda each: _excess(each, _PublicNumbers(risk, each.ridge, facts)))
 
 
-def _with_law(known: _PublicNumbers, law: type[Noise], funds: Funds) -> ObjectivePerturbation:
+def _length(known: _PublicNumbers, noise: VectorNoise) -> float:
+    return math.sqrt(noise.squared_length(known.dimension, unit=Fraction(0)))
+
+
+def _with_law(known: _PublicNumbers, law: type[VectorNoise], funds: Funds) -> ObjectivePerturbation:
     """The best added ridge, of a grid of strengths around the curvature of one row, with about the noise it needs."""
-    risk, facts, pure = known.risk, known.facts, _is_pure(law, known.facts)
+    risk, facts = known.risk, known.facts
     unit = short_up(known.turn / public_size(facts))
     tried = [unit * strength for strength in _STRENGTHS]
     made = []
     for ridge in tried if risk.penalty.ridge == 0 else [Fraction(0), *tried]:
         ridged = known.with_ridge(ridge)
-        scale = ridged.rough_scale(pure, funds)
+        scale = ridged.rough_scale(law, funds)
         if scale is not None:
-            made.append((_with_noise(ridged, law, pure, scale), ridged))
+            made.append((_with_noise(ridged, law, scale), ridged))
     if not made:
         raise NothingFits("no amount of noise fits: nothing is left of the budget, or it is too small for this problem")
     best, ridged = min(made, key=lambda each: _excess(*each))
-    make = functools.partial(_with_noise, ridged, law, pure)
+    make = functools.partial(_with_noise, ridged, law)
     return best if funds.admits(best.guarantee(facts)) else calibrate(make, funds=funds, facts=facts)
 
 
-def _is_pure(law: type[Noise], facts: Facts) -> bool:
-    """Whether this noise alone has a pure price."""
-    price = law(1).guarantee(lengths(1, 1), unit=Fraction(1), dimension=1, neighbours=facts.neighbours)
-    return price.pure is not None
-
-
-def _with_noise(known: _PublicNumbers, law: type[Noise], pure: bool, scale: Fraction) -> ObjectivePerturbation:
+def _with_noise(known: _PublicNumbers, law: type[VectorNoise], scale: Fraction) -> ObjectivePerturbation:
     """Grids and tolerance so fine that they hardly show, and a blur that costs a small part of the price."""
     risk, ridge, root = known.risk, known.ridge, exact.root_up(Fraction(known.dimension))
     grid = Fraction(2) ** (math.floor(math.log2(known.pull() / root)) - 24)
     tolerance = short_up(max(known.least_tolerance(), known.pull() / known.strength / 2**16))
     step = Fraction(2) ** math.floor(math.log2(tolerance / root))
     sensed = ObjectivePerturbation(risk, ridge, law(scale), grid, tolerance, step, law(1)).apart(known)
-    # Laplace: prices are L1 lengths over scales. Gaussian: squares of L2 lengths over scales.
-    moved, factor = (sensed.l1, _BLUR) if pure else (exact.ceil_sqrt(Fraction(sensed.l2_squared)), math.isqrt(_BLUR))
-    blur = moved * step * factor * scale / (known.pull_l1() if pure else known.pull())
+    moved = sensed.l1 if law is ProductLaplaceNoise else exact.ceil_sqrt(Fraction(sensed.l2_squared))
+    factor = math.isqrt(_BLUR) if law is GaussianNoise else _BLUR  # its price is the square of what is paid
+    blur = moved * step * factor * scale / known.pulled(law)
     return ObjectivePerturbation(risk, ridge, law(scale), grid, tolerance, step, law(short_up(blur)))
 
 
@@ -277,6 +284,10 @@ class _PublicNumbers:
         """The same in the L1 norm: the slopes of a softmax have L1 length 2 at most."""
         return self.rows * (Fraction(2) if self.classes > 1 else self.slope) * self.norm_l1
 
+    def pulled(self, law: type[VectorNoise]) -> Fraction:
+        """The same in the norm by which this noise is priced."""
+        return self.pull_l1() if law is ProductLaplaceNoise else self.pull()
+
     def turned(self) -> Fraction:
         """ln of the factor by which one person can change the Jacobian."""
         share, times = self.turn / self.strength, self.facts.neighbours.rows
@@ -284,7 +295,7 @@ class _PublicNumbers:
             share, times = self.norm**2 / self.strength / self.classes, times * (self.classes - 1)
         return times * Fraction(math.log1p(float(share)) * (1 + 2.0**-40) + 2.0**-1000)
 
-    def price(self, noise: Noise, grid: Fraction) -> Guarantee:
+    def price(self, noise: VectorNoise, grid: Fraction) -> Guarantee:
         """What is known of neighbours from the exact minimiser."""
         neighbours, d, jacobian = self.facts.neighbours, self.dimension, self.turned()
         moved = math.floor(self.pull_l1() / grid) + d
@@ -306,12 +317,12 @@ class _PublicNumbers:
 
         return Guarantee.of_curve(curve, neighbours=neighbours)
 
-    def rough_scale(self, pure: bool, funds: Funds) -> Fraction | None:
+    def rough_scale(self, law: type[VectorNoise], funds: Funds) -> Fraction | None:
         """About the scale of the noise that is within the funds, with its blur; None if there is none."""
         room, jacobian = 1 - 1.2 / _BLUR, float(self.turned())
-        if pure:
+        if law is not GaussianNoise:
             left = funds.caps.pure / NANO - jacobian
-            return None if left <= 1e-9 else Fraction(f"{float(self.pull_l1()) / (left * room):.9g}")
+            return None if left <= 1e-9 else Fraction(f"{float(self.pulled(law)) / (left * room):.9g}")
         if not funds.caps.renyi or funds.order is None:
             return None
         t, left = float(funds.order) - 1, funds.caps.renyi / NANO - jacobian
@@ -471,16 +482,17 @@ class _Objective:
         A step that promises to gain no more than `enough` is the last, and nothing is looked at after it.
         """
         value, slope, curve = self._rough(w, sample)
+        worth = float(self.known.slope**2 / self.known.curve)  # in what losses and gains are counted
         for _ in range(_NEWTON):
             step, *_ = np.linalg.lstsq(curve, slope, rcond=None)
-            if not float(step @ slope) > enough:
+            if not float(step @ slope) > enough * worth:
                 w = w - step
                 break
             size = 1.0
             while True:
                 ahead = w - size * step
                 found = self._rough(ahead, sample)
-                if found[0] <= value + 2.0**-8 + 1e-13 * abs(value) or size < 2.0**-12:
+                if found[0] <= value + 2.0**-8 * worth + 1e-13 * abs(value) or size < 2.0**-12:
                     break
                 size /= 2
             w, (value, slope, curve) = ahead, found
@@ -498,7 +510,8 @@ class _Objective:
             sums = near.of_rows(sample[:-1].T.astype(np.float64), y).astype(np.float64)
         times = self.rows / max(1.0, float(sums[-1, 1]))
         strength, pull = float(known.strength), np.array([float(each) for each in self.pull])
-        value = times * float(sums[-1, 0]) * 2.0**-_VALUE + strength / 2 * float(w @ w) + float(pull @ w)
+        losses = times * float(sums[-1, 0]) * near.worth_of_values
+        value = losses + strength / 2 * float(w @ w) + float(pull @ w)
         slope = times * unit * sums[width, :width] * (float(known.slope) * 2.0**-_STEEP) + strength * w + pull
         curve = times * unit**2 * float(known.curve) * 2.0 ** (2 * (_COARSE - _BEND)) * sums[:width, :width]
         return value, slope, curve + strength * np.eye(width)
@@ -612,9 +625,14 @@ class _Nearly:
         total[:width, :width] = _whole(bent.T @ bent)  # a product with itself: BLAS computes half of it
         steep = np.rint(np.clip(slopes[:, 0] / self.slope, -1.0, 1.0) * 2.0**_STEEP)
         total[width, :width] = _whole(steep @ rows)
-        values = np.nan_to_num(np.clip(loss.row_values(margins, y), -(2.0**20), 2.0**20)) * 2.0**_VALUE
-        total[-1, :2] = int(np.rint(values).sum()), len(rows)
+        values = np.clip(loss.row_values(margins, y) / self.worth_of_values, -(2.0**30), 2.0**30)
+        total[-1, :2] = int(np.rint(np.nan_to_num(values)).sum()), len(rows)
         return total
+
+    @property
+    def worth_of_values(self) -> float:
+        """What an integer of the sum of the losses is worth: a part of the loss where its slope is steepest."""
+        return self.slope**2 / self.curve * 2.0**-_VALUE
 
 
 def _on_grid(w: Floats) -> tuple[Floats, float]:

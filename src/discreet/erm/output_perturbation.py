@@ -28,8 +28,15 @@ from discreet.data import Batch, Dataset, Facts, Floats, IntArray, Needs
 from discreet.erm import Constants, Features, Risk, blocks, public_size
 from discreet.erm.gradient import lengths
 from discreet.erm.nonprivate import accelerated
-from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, Sensitivity, calibrate
-from discreet.method import Promise
+from discreet.mechanisms import (
+    GaussianNoise,
+    ProductLaplaceNoise,
+    Promise,
+    Sensitivity,
+    SphericalNoise,
+    VectorNoise,
+    calibrate,
+)
 
 _DIMENSION = 2**12  # coordinates: a matrix of that size is decomposed
 PASSES = 40
@@ -69,12 +76,12 @@ class OutputPerturbation:
     ridge: Fraction
     tolerance: Fraction
     step: Fraction
-    noise: Noise
+    noise: VectorNoise
 
     def __post_init__(self) -> None:
         if not isinstance(self.risk, Risk):
             raise ParameterError(f"risk must be a Risk, found {self.risk!r}")
-        if not isinstance(self.noise, Noise):
+        if not isinstance(self.noise, VectorNoise):
             raise ParameterError(f"noise must be a GaussianNoise or another noise, found {self.noise!r}")
         ridge, tolerance = exact.nonnegative(ridge=self.ridge), exact.positive(tolerance=self.tolerance)
         exact.freeze(self, ridge=ridge, tolerance=tolerance, step=exact.positive(step=self.step))
@@ -122,17 +129,18 @@ def promise(mechanism: OutputPerturbation, facts: Facts) -> Promise:
 def _excess(mechanism: OutputPerturbation, facts: Facts) -> float:
     known = mechanism.risk.constants(facts)
     away = float(mechanism.tolerance) + float(mechanism.step) * math.sqrt(known.dimension) / 2
-    noisy = _noisy_excess(mechanism.risk, known, float(mechanism.ridge), mechanism.noise.variance())
+    squared = mechanism.noise.squared_length(known.dimension, unit=mechanism.step)
+    noisy = _noisy_excess(mechanism.risk, known, float(mechanism.ridge), squared)
     return noisy + (known.lipschitz + known.regularizer_slope) * away
 
 
-def _noisy_excess(risk: Risk, known: Constants, ridge: float, variance: float) -> float:
-    """What ridge and noise add: the noise by the slope of the risk or, if that is less, by its curvature.
+def _noisy_excess(risk: Risk, known: Constants, ridge: float, whole: float) -> float:
+    """What ridge and noise of this squared length add: by the slope of the risk or, if that is less, by its curvature.
 
     At the minimiser the slope points out of the set only, so to first order noise costs what it does along the one
     normal of a ball, or along the active sides of a box; the rest is of second order.
     """
-    steep, one, whole = known.lipschitz + known.regularizer_slope, math.sqrt(variance), known.dimension * variance
+    steep, one = known.lipschitz + known.regularizer_slope, math.sqrt(whole / known.dimension)
     biased, by_slope = ridge / 2 * known.span**2, steep * math.sqrt(whole)
     if known.smoothness is None or risk.penalty.lasso:
         return biased + by_slope
@@ -147,7 +155,7 @@ def _noisy_excess(risk: Risk, known: Constants, ridge: float, variance: float) -
 def propose(risk: Risk, *, facts: Facts, funds: Funds) -> OutputPerturbation:
     """The ridge and the noise for which the promised excess is least, with the least noise that is admitted."""
     made, refused = [], []
-    for law in (GaussianNoise, ProductLaplaceNoise):
+    for law in (GaussianNoise, ProductLaplaceNoise, SphericalNoise):
         try:
             made.append(_with_law(risk, law, facts, funds))
         except ParameterError as error:
@@ -157,7 +165,7 @@ def propose(risk: Risk, *, facts: Facts, funds: Funds) -> OutputPerturbation:
     return min(made, key=lambda mechanism: _excess(mechanism, facts))
 
 
-def _with_law(risk: Risk, law: type[Noise], facts: Facts, funds: Funds) -> OutputPerturbation:
+def _with_law(risk: Risk, law: type[VectorNoise], facts: Facts, funds: Funds) -> OutputPerturbation:
     """The best ridge. The noise is about proportional to one over all of it: from one scale the others are guessed."""
     known, own = risk.constants(facts), risk.penalty.ridge
     first = short_up(Fraction(known.lipschitz / known.span))
@@ -165,7 +173,8 @@ def _with_law(risk: Risk, law: type[Noise], facts: Facts, funds: Funds) -> Outpu
     scale = calibrate(functools.partial(make, first), funds=funds, facts=facts).noise.scale * (first + own)
 
     def excess(ridge: Fraction) -> float:
-        return _noisy_excess(risk, known, float(ridge), law(scale / (ridge + own)).variance())
+        squared = law(scale / (ridge + own)).squared_length(known.dimension, unit=Fraction(0))
+        return _noisy_excess(risk, known, float(ridge), squared)
 
     tried = [first * Fraction(2) ** power * quarter for power in range(-24, 8) for quarter in _QUARTERS]
     best = min(tried if own == 0 else [Fraction(0), *tried], key=excess)
@@ -175,7 +184,9 @@ def _with_law(risk: Risk, law: type[Noise], facts: Facts, funds: Funds) -> Outpu
     return calibrate(functools.partial(make, best), funds=funds, facts=facts)
 
 
-def _with_noise(risk: Risk, noise: type[Noise], facts: Facts, ridge: Fraction, scale: Fraction) -> OutputPerturbation:
+def _with_noise(
+    risk: Risk, noise: type[VectorNoise], facts: Facts, ridge: Fraction, scale: Fraction
+) -> OutputPerturbation:
     """Tolerance and step so fine that they cost about a hundredth of the noise."""
     known = _Known(risk, ridge, facts)
     tolerance = short_up(max(known.least_tolerance(), known.moves() / 256))

@@ -29,8 +29,8 @@ from discreet.erm.exponential import bounds
 from discreet.erm.losses import Loss
 from discreet.erm.objective_perturbation import signal
 from discreet.erm.risk import Risk
-from discreet.mechanisms import CoordinateLaplaceNoise, GaussianNoise, Noise, ProductLaplaceNoise
-from discreet.method import Maker, Method, Methods, Offer, Promise, Refused
+from discreet.mechanisms import CoordinateLaplaceNoise, GaussianNoise, Noise, ProductLaplaceNoise, Promise
+from discreet.method import Maker, Method, Methods, Offer, Refused
 
 _NOISES: dict[str, type[Noise]] = {
     "gaussian": GaussianNoise,

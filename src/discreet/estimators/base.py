@@ -341,8 +341,10 @@ class Task:
             return Task(terms, data, Funds.of(terms.budget), request=request)
         if terms.budget is not None:
             return Task(terms, data, Funds(*caps_of(terms.budget, terms.ledger.failure_share)), request=request)
-        funds = terms.ledger.about(data.facts).funds(share=terms.share, allowance=terms.allowance)
-        stored = None if request is None else request.stored()
+        with terms.ledger.store.reading():  # one look for both
+            funds = terms.ledger.about(data.facts).funds(share=terms.share, allowance=terms.allowance)
+            fresh = request is None or request.fresh()
+        stored = None if request is None or fresh else request.stored()
         if stored is not None and stored.within is not None:
             then = price_from(stored.within)
             funds = Funds(funds.order, Caps(then.renyi, then.pure or 0, then.failure))

@@ -29,11 +29,21 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.certificate import Certificate
-from discreet.certificate.export import unique_keys
-from discreet.core import Budget, DiscreetError, Floats, Guarantee, Neighbours, ParameterError, Share, record, revive
+from discreet.core import (
+    Budget,
+    DiscreetError,
+    Floats,
+    Guarantee,
+    Neighbours,
+    ParameterError,
+    Share,
+    code_version,
+    record,
+    revive,
+    unique_keys,
+)
 from discreet.data import Domain
-from discreet.ledger import code_version
-from discreet.method import Promise
+from discreet.mechanisms import Promise
 
 FORMAT = "discreet-model/1"
 _LARGEST = 2**28  # bytes

@@ -31,9 +31,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet.core import Json, Share, digest, record
+from discreet.core import Json, Share, code_version, digest, record
 from discreet.data import Facts
-from discreet.ledger import Ledger, charging, code_version
+from discreet.ledger import Ledger, charging
 from discreet.ledger.charging import Stored
 from discreet.mechanisms import Mechanism
 
@@ -112,6 +112,10 @@ class Request:
         except Untold:
             return None
         return Request(ledger, digest([*asked, ledger.recorded(facts)[1], code_version()]))
+
+    def fresh(self) -> bool:
+        """Whether nobody has charged the next fit before."""
+        return self.ledger.store.charge_of(self._id(_order(self.ledger).asked[self.base])) is None
 
     def stored(self) -> Stored | None:
         """The answered charge that the next fit gets back, if there is one."""

@@ -13,12 +13,14 @@ and the same calls give the same bytes.
     tensor.py            tables over scopes: linear forms, checks, sums over large tensors
     dense.py             one weight for every cell
     graphical_model.py   tables over scopes, summed through a junction tree (junction_tree.py); start, the uniform guess
+    coarse.py            one over ranges of values, as one over values
     max_entropy.py       the hypothesis that agrees with everything measured
     residuals.py         the least squares fit to marginals, however their scopes tangle
 """
 
+from discreet.hypothesis.coarse import Coarse, Hypothesis
 from discreet.hypothesis.dense import MAX_DENSE, Dense
-from discreet.hypothesis.graphical_model import Factored, Hypothesis, start
+from discreet.hypothesis.graphical_model import Factored, start
 from discreet.hypothesis.junction_tree import MAX_TREE, tree_cells
 from discreet.hypothesis.max_entropy import FittedHypothesis, fit, listed_sizes, tangled
 from discreet.hypothesis.residuals import ResidualFit, centred, parts_of_scopes, spread_over, summed_to

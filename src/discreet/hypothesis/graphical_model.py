@@ -135,10 +135,7 @@ class Factored:
         self._logs[ordered] = made
 
 
-Hypothesis = Dense | Factored
-
-
-def start(sizes: Mapping[str, int]) -> Hypothesis:
+def start(sizes: Mapping[str, int]) -> Dense | Factored:
     """The uniform hypothesis: dense if the domain is small enough for that; decided by public sizes alone."""
     axes = Axes(sizes)
     return Dense(axes) if axes.cells(axes) <= MAX_DENSE else Factored(axes)

@@ -23,23 +23,25 @@ tried, and without NOISE it was 1.2 to 1.3 times as large. Nothing proved depend
 
 The maximum is found by Newton's method, each step by preconditioned conjugate gradients. Measurements that share no
 column, directly or through others, are fitted apart. Tables of up to 2^22 cells are kept whole, larger ones as a
-junction tree (`graphical_model.py`). The same measurements give the same bytes.
+junction tree (`graphical_model.py`). There a column of which nothing but the same ranges were counted has one value
+for each range (`coarse.py`). The same measurements give the same bytes.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
-from discreet.data import Domain, Floats
+from discreet.data import Codes, Domain, Floats
+from discreet.hypothesis.coarse import Coarse, Hypothesis
 from discreet.hypothesis.dense import Dense
-from discreet.hypothesis.graphical_model import Factored, Hypothesis, start
+from discreet.hypothesis.graphical_model import Factored, start
 from discreet.hypothesis.junction_tree import tree_cells
 from discreet.hypothesis.residuals import ResidualFit
 from discreet.hypothesis.tensor import Linear, Scope
@@ -67,6 +69,7 @@ class Measurement(Protocol):
     @property
     def variance(self) -> float: ...
     def form(self, domain: Domain) -> Linear | None: ...
+    def ranges(self, domain: Domain) -> Mapping[str, Codes] | None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +79,8 @@ class FittedHypothesis:
     total      the number of rows that it stands for
     left_out   the measurements, by index, that the hypothesis does not use
     residuals  the least squares fit to all measured marginals, if the domain is too large to be kept whole
+    starts     of the ranges of columns of which ranges were counted: their sizes here are the numbers of ranges
+    values     the sizes of all columns, in values
     """
 
     parts: list[MeasuredPart]
@@ -83,16 +88,19 @@ class FittedHypothesis:
     total: float
     left_out: tuple[int, ...] = ()
     residuals: ResidualFit | None = None
+    starts: Mapping[str, Codes] = field(default_factory=dict)
+    values: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def hypothesis(self) -> Hypothesis:
         """The distribution of maximum entropy; found when it is first needed."""
-        return _hypothesis(self.parts, self.sizes, self.total)
+        found = _hypothesis(self.parts, self.sizes, self.total)
+        return Coarse(found, self.starts, self.values) if self.starts else found
 
     def answer(self, form: Linear) -> Floats:
         """The guess of a question: by the hypothesis; in a domain that is too large to be kept whole by the measured
         marginals, no count below 0, if one of them has all columns of the question."""
-        if self.residuals is None or form.scope not in self.residuals.residuals:
+        if self.residuals is None or form.scope not in self.residuals.residuals or self.starts.keys() & set(form.scope):
             return np.asarray(self.hypothesis.mean(form) * self.total)
         return form.of(np.maximum(self.residuals.marginal(form.scope), 0.0))
 
@@ -103,15 +111,60 @@ def fit(measured: Sequence[Measurement], domain: Domain, *, total: float | None)
 
     total  the number of rows if it is public; None: estimated from what was measured
     """
-    sizes = listed_sizes(domain)
-    parts, left_out = parts_of(measured, domain, sizes)
-    rows, large = total if total is not None else _total(parts), math.prod(sizes.values()) > _DENSE
-    return FittedHypothesis(
-        parts, sizes, rows, left_out, _least_squares(measured, domain, sizes, rows) if large else None
-    )
+    values = listed_sizes(domain)
+    large = math.prod(values.values()) > _DENSE
+    starts = _starts(measured, domain) if large else {}
+    sizes = values | {name: len(each) for name, each in starts.items()}
+    used = [_InRanges.of(each, domain, starts) for each in measured] if starts else measured
+    parts, left_out = parts_of(used, domain, sizes)
+    rows = total if total is not None else _total(parts)
+    fitted = _least_squares(used, domain, sizes, rows) if large else None
+    return FittedHypothesis(parts, sizes, rows, left_out, fitted, starts, values)
 
 
-def _hypothesis(parts: list[MeasuredPart], sizes: dict[str, int], rows: float) -> Hypothesis:
+def _starts(measured: Sequence[Measurement], domain: Domain) -> dict[str, Codes]:
+    """The ranges of every column of which nothing else was measured than the counts of these ranges."""
+    found: dict[str, Codes] = {}
+    for each in measured:
+        ranges, form = each.ranges(domain), None
+        if ranges is None and (form := each.form(domain)) is not None:
+            ranges = {name: np.arange(size) for name, size in zip(form.scope, form.shape, strict=True)}
+        for name, starts in (ranges or {}).items():
+            if not np.array_equal(found.setdefault(name, starts), starts):
+                found[name] = np.arange(domain.column(name).size)
+    return {name: starts for name, starts in found.items() if len(starts) < domain.column(name).size}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _InRanges:
+    """A measurement over ranges, as one of the table over ranges."""
+
+    query: Hashable
+    value: Floats
+    variance: float
+    linear: Linear
+
+    @staticmethod
+    def of(measured: Measurement, domain: Domain, starts: Mapping[str, Codes]) -> Measurement:
+        ranges = measured.ranges(domain)
+        if ranges is None or not starts.keys() & ranges.keys():
+            return measured
+        scope = tuple(name for name in domain.names if name in ranges)
+        values = {name: starts.get(name, np.arange(domain.column(name).size)) for name in scope}
+        axes = np.meshgrid(*(np.searchsorted(ranges[name], values[name], "right") - 1 for name in scope), indexing="ij")
+        outputs = tuple(len(each) for each in ranges.values())
+        place = np.ravel_multi_index([axes[scope.index(name)] for name in ranges], outputs).ravel()
+        form = Linear(scope, axes[0].shape, outputs, place, np.ones(len(place)))
+        return _InRanges(measured.query, measured.value, measured.variance, form)
+
+    def form(self, domain: Domain) -> Linear:
+        return self.linear
+
+    def ranges(self, domain: Domain) -> None:
+        return None
+
+
+def _hypothesis(parts: list[MeasuredPart], sizes: dict[str, int], rows: float) -> Dense | Factored:
     tables: Tables = {}
     groups: list[list[MeasuredPart]] = []  # parts that share columns, directly or through others, are fitted together
     for part in _with_implied(parts, sizes):

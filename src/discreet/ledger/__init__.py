@@ -20,7 +20,7 @@ are no refunds. The parts:
     place.py      what a ledger needs of its environment; there are two, a file and a database
     local.py      the parts on this machine: session lock, secrets
     sqlite.py     entries in a file                       postgres.py      entries in a database, for several processes
-    address.py    where a ledger in a database is         mark.py          how far the ledger had come, and whose turn
+    address.py    where a ledger and its mark are         mark.py          how far the ledger had come, and whose turn
     process.py    which process still runs                sidecar.py       which ledger a file of rows belongs to
     acting.py     in whose name charges are made          durable.py       files that survive a power cut, and locks
 
@@ -30,11 +30,9 @@ can know.
 """
 
 from discreet.ledger.acting import Acting, acting_as
-from discreet.ledger.address import Address, place_of
+from discreet.ledger.address import Address, place_of, state_directory
 from discreet.ledger.answer_codec import decode, encode
 from discreet.ledger.ledger import Ledger
-from discreet.ledger.mark import state_directory
 from discreet.ledger.opening import LONGEST_MEMO, check_table, storable_text
-from discreet.ledger.process import code_version
 from discreet.ledger.sidecar import sidecar_path
 from discreet.ledger.state import REPLY, Body, answer_text, large, price_from, text_hash

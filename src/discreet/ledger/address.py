@@ -1,4 +1,4 @@
-"""The address of a ledger in PostgreSQL: libpq's own URI, with the ledger's name as `ledger=`.
+"""Where a ledger and its mark are. A ledger in PostgreSQL has libpq's own URI, with the ledger's name as `ledger=`.
 
     postgresql://ledgers.example/discreet?ledger=people
     postgresql:///discreet?host=/run/postgresql&ledger=people
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, unquote
 
-from discreet.core import ParameterError
+from discreet.core import LedgerUnavailable, ParameterError
 
 _SCHEME = "postgresql://"
 _SECRET = ("password", "sslpassword")
@@ -52,6 +52,18 @@ class Address:
             )
         rest = "&".join(f"{key}={value}" for key, _, value in words if key != "ledger")
         return Address(f"{base}?{rest}" if rest else base, names[0])
+
+
+def state_directory(chosen: str | os.PathLike[str] | None = None) -> Path:
+    """Where marks are kept: as given, or DISCREET_STATE, or discreet/ in the user's state directory."""
+    chosen = os.environ.get("DISCREET_STATE") or None if chosen is None else chosen
+    if chosen is not None:
+        return Path(os.path.abspath(chosen))  # the process may change its directory later
+    base = os.environ.get("XDG_STATE_HOME")
+    try:
+        return Path(os.path.abspath(base) if base else Path.home() / ".local" / "state") / "discreet"
+    except RuntimeError:
+        raise LedgerUnavailable("there is no home directory for high-water marks: set DISCREET_STATE") from None
 
 
 def place_of(where: str | os.PathLike[str] | Address) -> Path | Address:

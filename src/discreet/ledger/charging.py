@@ -10,12 +10,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.core import ConversationOver, Guarantee, Json, LedgerUnavailable, ParameterError, Price, canonical
+from discreet.core import (
+    ConversationOver,
+    Guarantee,
+    Json,
+    LedgerUnavailable,
+    ParameterError,
+    Price,
+    canonical,
+    code_version,
+)
 from discreet.data import Dataset
 from discreet.ledger.acting import acting
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.opening import check_table, sources_of
-from discreet.ledger.process import code_version
 from discreet.ledger.sidecar import claim
 from discreet.ledger.state import Body, State, answer_text, price_from, price_record
 from discreet.ledger.store import Store, Writer

@@ -56,18 +56,17 @@ from discreet.data import (
     Whole,
 )
 from discreet.ledger import summary
-from discreet.ledger.address import Address, place_of
+from discreet.ledger.address import Address, place_of, state_directory
 from discreet.ledger.durable import os_errors
 from discreet.ledger.local import FileSite, memory_parts
-from discreet.ledger.mark import state_directory
 from discreet.ledger.opening import (
     check_identity,
+    new_store,
     opening_body,
     require_first_come,
     require_first_epoch,
     sources_of,
     storable_text,
-    write_opening,
 )
 from discreet.ledger.place import Site
 from discreet.ledger.sidecar import claim, disown, require_claimed, require_unclaimed, sidecar_path
@@ -156,9 +155,7 @@ class Ledger(Shown):
         for source in sources_of(table):
             if sidecar_path(source).exists():
                 raise LedgerMismatch(f"{source.name} has a ledger already: open that one")
-        store = Store(memory_parts())
-        write_opening(store, opening, table, marks=None)
-        return Ledger(store)
+        return Ledger(new_store(memory_parts(), opening, table))
 
     @staticmethod
     def open(

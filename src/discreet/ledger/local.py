@@ -32,12 +32,11 @@ from discreet.core import Json, LedgerUnavailable, canonical, digest
 from discreet.data import Database, Dataset, GrowingTable, Identity
 from discreet.ledger.durable import FileLock, read_own, remove, replace_file
 from discreet.ledger.mark import mark_file
-from discreet.ledger.opening import write_opening
+from discreet.ledger.opening import new_store
 from discreet.ledger.place import Parts
 from discreet.ledger.process import LocalProcesses
 from discreet.ledger.sqlite import SqlitePlace, copied
 from discreet.ledger.state import Body
-from discreet.ledger.store import Store
 
 _PATIENCE = 300.0  # seconds: another session may be fitting a large hypothesis
 
@@ -71,8 +70,7 @@ class FileSite:
         place = SqlitePlace(self.where.with_name(f".{self.where.name}.{secrets.token_hex(8)}.new"))
         place.create()
         try:
-            store = Store(replace(self.parts(), place=place), now=now)
-            write_opening(store, opening, table, marks=mark_file(self.state_dir, opening["id"]))
+            new_store(replace(self.parts(), place=place), opening, table, now)
             place.publish(self.where)
         except BaseException:
             place.discard()

@@ -206,21 +206,6 @@ class HeldFile:
         self._marks.reset(mark, self._turns)
 
 
-# Where marks are.
-
-
-def state_directory(chosen: str | os.PathLike[str] | None = None) -> Path:
-    """Where marks are kept: as given, or DISCREET_STATE, or discreet/ in the user's state directory."""
-    chosen = os.environ.get("DISCREET_STATE") or None if chosen is None else chosen
-    if chosen is not None:
-        return Path(os.path.abspath(chosen))  # the process may change its directory later
-    base = os.environ.get("XDG_STATE_HOME")
-    try:
-        return Path(os.path.abspath(base) if base else Path.home() / ".local" / "state") / "discreet"
-    except RuntimeError:
-        raise LedgerUnavailable("there is no home directory for high-water marks: set DISCREET_STATE") from None
-
-
 def mark_file(state_dir: Path, ledger_id: str) -> MarkFile:
     return MarkFile(state_dir / "marks" / ledger_id)
 

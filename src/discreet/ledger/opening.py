@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from discreet.core import Budget, Exact, LedgerMismatch, ParameterError, caps_of, digest, exact, record
+from discreet.core import Budget, Exact, LedgerMismatch, ParameterError, caps_of, code_version, digest, exact, record
 from discreet.data import Database, Dataset, Facts, GrowingTable, Identity
-from discreet.ledger.mark import MarkFile
-from discreet.ledger.process import code_version
+from discreet.ledger.place import Parts
 from discreet.ledger.sidecar import sidecar_path
 from discreet.ledger.state import Body, State, identity_record, price_record
-from discreet.ledger.store import Store, mark_of
+from discreet.ledger.store import Store, mark_of, utc_now
 
 
 def opening_body(
@@ -61,14 +60,18 @@ def opening_body(
     }
 
 
-def write_opening(
-    store: Store, opening: Body, table: Dataset | Database | GrowingTable | Identity, *, marks: MarkFile | None
-) -> None:
-    """Write the first entries: what is fixed, and the facts of the table if there is one.
+def new_store(
+    parts: Parts,
+    opening: Body,
+    table: Dataset | Database | GrowingTable | Identity,
+    now: Callable[[], str] = utc_now,
+) -> Store:
+    """A new ledger with its first entries: what is fixed, and the facts of the table if there is one.
 
-    marks  where the first mark goes, before the entries can be found; they name it, so that a copy that is used
-           elsewhere is known from the start
+    The first mark is made before the entries can be found; they name it, so that a copy that is used elsewhere is known
+    from the start.
     """
+    store, marks = Store(parts, now=now), parts.witness(opening["id"])
     with store.writing(against_mark=False) as writer:
         if writer.state.seq:
             raise ParameterError("another program has just made a ledger of this name; Ledger.open opens it")
@@ -84,6 +87,7 @@ def write_opening(
             writer.append("facts", {"facts": facts, "facts_hash": digest(facts)})
         if marks is not None:
             marks.write_first(mark_of(writer.state, writer.witness))
+    return store
 
 
 def check_table(state: State, data: Dataset) -> None:

@@ -138,11 +138,13 @@ class Witness(Protocol):
     read    the mark; None if there is none; LedgerCorrupt if it is damaged
     held    the same under a lock
     settle  returns when everything up to this entry is durable: the log by `sync`, and the mark if so asked
+    write_first  the mark of a ledger that is being made: durable before the ledger can be found
     """
 
     def read(self) -> Mark | None: ...
     def held(self) -> AbstractContextManager[Held]: ...
     def settle(self, seq: int, sync: Callable[[], None], *, marked: bool) -> None: ...
+    def write_first(self, mark: Mark) -> None: ...
 
 
 class Alive(Protocol):

@@ -48,11 +48,10 @@ from discreet.data import Database, Dataset, GrowingTable, Identity
 from discreet.ledger.address import Address
 from discreet.ledger.local import FileTurns, SecretFile
 from discreet.ledger.mark import mark_file
-from discreet.ledger.opening import write_opening
+from discreet.ledger.opening import new_store
 from discreet.ledger.place import Look, Parts
 from discreet.ledger.process import gone, this_process
 from discreet.ledger.state import Body, Row
-from discreet.ledger.store import Store
 
 if TYPE_CHECKING:
     import psycopg
@@ -397,9 +396,7 @@ class PostgresSite:
         )
 
     def build(self, opening: Body, table: Dataset | Database | GrowingTable | Identity, now: Callable[[], str]) -> None:
-        store = Store(self.parts(), now=now)
-        write_opening(store, opening, table, marks=mark_file(self.state_dir, opening["id"]))
-        store.close()
+        new_store(self.parts(), opening, table, now).close()
 
     def discard(self) -> None:
         """Nothing: entries are never deleted. A ledger without charges promises nothing to anybody."""

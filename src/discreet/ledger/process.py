@@ -1,4 +1,4 @@
-"""Which process wrote an entry: whose it is, which code it runs, and whether it is gone.
+"""Which process wrote an entry: whose it is, and whether it is gone.
 
 A process is named by its id, the time it started and the boot it belongs to, so that a later process with the same id
 is not taken for it. Where the system does not say (no /proc), only the id is known, and a process counts as gone when
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import getpass
-import importlib.metadata
 import os
 from pathlib import Path
 from typing import Any
@@ -78,15 +77,6 @@ def who() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return str(os.getuid())
-
-
-@functools.cache
-def code_version() -> str:
-    """The version of discreet that runs in this process."""
-    try:
-        return importlib.metadata.version("discreet")
-    except importlib.metadata.PackageNotFoundError:
-        return "not installed"
 
 
 def _status(pid: int) -> list[str]:

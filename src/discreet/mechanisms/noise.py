@@ -16,6 +16,8 @@ Every noise answers, in steps of one integer; s = scale / unit:
     sum_reach   with probability 1 - exp(-spent) a fixed sum of `copies` independent noises is at most this
     scale_for   the largest scale whose quantile is at most t
 
+`SphericalNoise` has a law of all coordinates together: it answers the first two, and `squared_length`.
+
 Theorem.   Laplace: P[X >= t] = q^t / (1 + q), q = exp(-1/s), t >= 1: tail and reach are exact.
            Gaussian, t >= 1: P[X >= t] is at most each of
                P[N(0, s^2) >= t - 1]                        [CKS20] proposition 25
@@ -24,6 +26,8 @@ Theorem.   Laplace: P[X >= t] = q^t / (1 + q), q = exp(-1/s), t >= 1: tail and r
            and the least of them is taken.
            Sums: P[X_1 + ... + X_c >= t] <= exp(-l t) M(l)^c for each l > 0. Gaussian: M(l) <= exp(l^2 s^2 / 2).
            Laplace: M(l) = (1 - q)^2 / ((1 - q e^l)(1 - q e^-l)); every l is valid, a fine grid is near the best.
+           Gaussian, s >= 2, c <= 2^22: also P[X_1 + ... + X_c >= t] <= (1 + 1e-9) P[N(0, c s^2) >= t - 1], t > 0;
+           docs/proofs/answering.md, "Sums of noises".
 Proof.     The weights exp(-k^2 / (2 s^2)) add up to at least sqrt(2 pi) s (Poisson summation), and from k = s + 1/2 on
            each is below the integral from k - 1/2 to k + 1/2, because there they are convex. So the tail from t on is
            below the normal tail from t - 1/2 on.
@@ -33,6 +37,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -48,8 +53,8 @@ ONE = Fraction(1)
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class _AnyNoise(ABC):
-    """What all laws have in common."""
+class _Scaled:
+    """A law with one scale."""
 
     scale: Fraction
 
@@ -62,9 +67,45 @@ class _AnyNoise(ABC):
             raise ParameterError("floats cannot hold sums in the units of this column: declare it in other units")
         return self.scale / unit
 
+
+class SphericalNoise(_Scaled):
+    """Noise of density proportional to exp(-|y|_2 / s), s = scale/unit, in all coordinates at once, each rounded.
+
+    Theorem.   If |d|_2^2 <= D2 for all neighbours, adding it is (sqrt(D2) / s)-DP: the density changes by a factor of
+               at most exp(|d|_2 / s) when it is moved by d, and rounding commutes with moves by integers.
+    Accuracy.  Mean 0; of d coordinates the mean squared length is at most (scale sqrt(d (d + 1)) + unit sqrt(d) / 2)^2.
+    Reference. [HT10], [CMS11]; docs/proofs/exact_noise.md.
+    """
+
+    __slots__ = ()
+    NAME: ClassVar[str] = "spherical-noise/1"
+
+    def guarantee(self, moved: Sensitivity, *, unit: Fraction, dimension: int, neighbours: Neighbours) -> Guarantee:
+        steps = self.steps(unit)
+        checked_scale(steps)
+        checked_scale(steps * dimension)
+        length = exact.root_up(Fraction(moved.l2_squared)) if moved.l2_squared else Fraction(0)
+        return Guarantee.of_pure(length / steps, neighbours=neighbours)
+
+    def draw(self, shape: tuple[int, ...], *, unit: Fraction, rng: Rng) -> IntArray:
+        return rng.spherical(self.steps(unit), math.prod(shape)).reshape(shape)
+
+    def squared_length(self, dimension: int, *, unit: Fraction) -> float:
+        """At most the mean of the squared length of a vector of so many coordinates, in units squared."""
+        return dimension * (float(self.scale) * math.sqrt(dimension + 1) + float(unit) / 2) ** 2
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class _AnyNoise(_Scaled, ABC):
+    """What the laws of independent coordinates have in common."""
+
     @abstractmethod
     def variance(self) -> float:
         """An upper bound on the variance of one coordinate, in units squared."""
+
+    def squared_length(self, dimension: int, *, unit: Fraction) -> float:
+        """At most the mean of the squared length of so many noises, in units squared."""
+        return dimension * self.variance()
 
     @abstractmethod
     def reach(self, log_failure: float, *, unit: Fraction = ONE) -> int:
@@ -123,8 +164,17 @@ class GaussianNoise(_AnyNoise):
         return gaussian_reach(float(self.scale / unit), log_failure)
 
     def sum_reach(self, spent: Floats, copies: Floats, *, unit: Fraction = ONE) -> Floats:
-        """The Chernoff bound on sums of `copies` noises, each exceeded with probability at most exp(-spent)."""
-        return np.asarray(float(self.scale / unit) * np.sqrt(2 * copies * spent))
+        """A bound on sums of `copies` noises, each exceeded with probability at most exp(-spent): by Chernoff, or by
+        the normal tail if that is less. copies may be the c (1 - c/K) of c among K levelled noises too, s^2 >= 2 K."""
+        from scipy.special import ndtri_exp
+
+        s = float(self.scale / unit)
+        chernoff = np.asarray(s * np.sqrt(2 * copies * spent))
+        if s < 2:
+            return chernoff
+        # What the theorem adds to the normal tail is below a thousandth of exp(-spent).
+        normal = 1 - s * np.sqrt(copies) * ndtri_exp(-np.minimum(spent, _DEEPEST) - 2e-3)
+        return np.where((spent > _DEEPEST) | (copies > 2**22), chernoff, np.minimum(chernoff, normal))
 
     @staticmethod
     def scale_for(steps: int, failure: float) -> float:
@@ -189,6 +239,7 @@ class _LaplaceLaw(_AnyNoise):
         return exact.most(lambda scale: _laplace_log_tail(scale, steps + 1) <= log_failure, 0.0, end)
 
 
+_DEEPEST = 69.0  # e^-69 is 1e-30: below that the normal tail of a sum is not taken
 _AT_ONCE = 2**12  # bounds that are minimised at once
 
 
@@ -266,7 +317,83 @@ class CoordinateLaplaceNoise(_LaplaceLaw):
         return dimension * Guarantee.of_laplace(moved.linf, scale=self.steps(unit), neighbours=neighbours)
 
 
-Noise = GaussianNoise | LaplaceNoise | ProductLaplaceNoise | CoordinateLaplaceNoise
+class ZeroSumNoise(_LaplaceLaw):
+    """Noise on counts of m groups that share no row: P[x] proportional to exp(-(|x|_1 + |x_1 + ... + x_m|)/s).
+
+    With the rest of the rows as one more cell, whose noise is minus the sum of the others, these are m + 1 discrete
+    Laplace noises of scale s given that they add up to 0.
+
+    Theorem.   s = scale/unit. If the positive and the negative parts of d each add up to at most D for all neighbours,
+               adding it is (2 D/s)-DP. D is k for persons of at most k rows, whatever the relation, which is |d|_inf.
+               Each cell, the rest too, has P[x >= t] = r^t sum_j w_j binom(t - 2 + j, j) (1 - r)^j, r = exp(-2/s),
+               t >= 1, with w_j from `_zero_sum_weights`. Sums of cells reach no further than those of independent
+               discrete Laplace noises of scale s.
+    Accuracy.  Mean 0, variance at most 2 scale^2 on each coordinate.
+    Reference. The K-norm mechanism [HT10] on integers; docs/proofs/zero_sum_laplace.md.
+    """
+
+    __slots__ = ("numbers",)
+    numbers: int
+
+    def __init__(self, scale: Exact, numbers: int = 0) -> None:
+        """numbers: of the groups, m; 0 if it is not known, or more than ZERO_SUM: then bounds are those of Laplace."""
+        _LaplaceLaw.__init__(self, scale)
+        exact.freeze(self, numbers=numbers)
+
+    def guarantee(self, moved: Sensitivity, *, unit: Fraction, dimension: int, neighbours: Neighbours) -> Guarantee:
+        if dimension > ZERO_SUM:
+            raise ParameterError(
+                f"noise that adds up to zero is drawn for up to {ZERO_SUM} groups, found {dimension:,}"
+            )
+        return Guarantee.of_pure(2 * moved.linf / self.steps(unit), neighbours=neighbours)
+
+    def draw(self, shape: tuple[int, ...], *, unit: Fraction, rng: Rng) -> IntArray:
+        return rng.zero_sum_laplace(self.steps(unit), math.prod(shape)).reshape(shape)
+
+    def tail(self, steps: int, *, unit: Fraction = ONE) -> float:
+        """P[noise >= steps] for steps >= 1; 1 below."""
+        return 1.0 if steps < 1 else math.exp(self._log_tail(float(self.scale / unit), steps))
+
+    def reach(self, log_failure: float, *, unit: Fraction = ONE) -> int:
+        """The least number of steps, at least 1, that the noise reaches with probability at most exp(log_failure)."""
+        most = _LaplaceLaw.reach(self, log_failure, unit=unit)
+        if not 0 < self.numbers <= ZERO_SUM:
+            return most
+        s = float(self.scale / unit)
+        return 1 + bisect_left(range(1, most), True, key=lambda t: self._log_tail(s, t) + _SURE <= log_failure)
+
+    def _log_tail(self, s: float, steps: int) -> float:
+        with np.errstate(over="ignore"):  # an infinite sum says nothing: a tail is then not small enough
+            places = np.arange(1, self.numbers)
+            grown = np.cumprod((steps - 2 + places) / places * -math.expm1(-2 / s))
+            weights = _zero_sum_weights(self.numbers, s)
+            return -2 * steps / s + math.log(float(weights[0] + weights[1:] @ grown))
+
+
+ZERO_SUM = 256
+"""Groups that get noise which adds up to zero. Of more it would cost nearly what Laplace noise does, and take long."""
+
+_SURE = 1e-9  # more than the floats of a tail's logarithm are off: below 2000 roundings, and exponents below 2000
+
+
+@lru_cache(maxsize=1024)
+def _zero_sum_weights(numbers: int, s: float) -> Floats:
+    """w_j = sum over i >= j of c_i / z, z = sum_n binom(m, n)^2 r^n, c_i = sum_n binom(m-1-i, n) binom(m-1, n) r^n."""
+    powers = np.exp(-2 / s * np.arange(numbers + 1))
+    pascal = _binomials(numbers)
+    parts = pascal[:-1, :-1] @ (pascal[-2, :-1] * powers[:-1])  # c_(m-1), ..., c_0
+    return np.asarray(np.cumsum(parts)[::-1] / (pascal[-1] ** 2 @ powers))
+
+
+@lru_cache(maxsize=ZERO_SUM)
+def _binomials(numbers: int) -> Floats:
+    """binom(n, k) for n and k up to this."""
+    return np.array([[float(math.comb(n, k)) for k in range(numbers + 1)] for n in range(numbers + 1)])
+
+
+Noise = GaussianNoise | LaplaceNoise | ProductLaplaceNoise | CoordinateLaplaceNoise | ZeroSumNoise
+VectorNoise = Noise | SphericalNoise
+"""What may be added to a vector of which no coordinate is looked at alone."""
 
 
 class SubGaussianNoise(_AnyNoise):
@@ -324,5 +451,10 @@ FINE = 256
 NOISES: dict[str, type[GaussianNoise] | type[LaplaceNoise]] = {"gaussian": GaussianNoise, "laplace": LaplaceNoise}
 """The two noises that records call by a word."""
 
-LAWS: dict[str, type[_AnyNoise]] = {**NOISES, "fine": FineGaussianNoise, "sub-gaussian": SubGaussianNoise}
+LAWS: dict[str, type[_AnyNoise]] = {
+    **NOISES,
+    "zero-sum": ZeroSumNoise,
+    "fine": FineGaussianNoise,
+    "sub-gaussian": SubGaussianNoise,
+}
 """The laws of noise on numbers that were measured."""

@@ -45,8 +45,8 @@ from typing import Any
 
 from discreet.core import Budget, Funds, Neighbours, ParameterError, exact
 from discreet.data import AnyNumber, Bits, Category, Column, Domain, Facts, Number, Whole
-from discreet.mechanisms import calibrate
-from discreet.method import Maker, Method, Methods, Offer, Promise
+from discreet.mechanisms import Promise, calibrate
+from discreet.method import Maker, Method, Methods, Offer
 from discreet.pac import all_boxes, boxes, conjunctions, finite, greedy, greedy_boxes, interior
 from discreet.pac.all_boxes import AllBoxes
 from discreet.pac.boxes import ReorderSlice, SlicedBox, count_positives, empty_box

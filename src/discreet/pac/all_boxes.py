@@ -21,8 +21,8 @@ import numpy as np
 
 from discreet.core import Funds, ParameterError, exact
 from discreet.data import Batch, Codes, Dataset, Facts, Needs
-from discreet.mechanisms import Guarantee, Rng, calibrate
-from discreet.method import Method, Methods, wrong_rows
+from discreet.mechanisms import Guarantee, Rng, calibrate, wrong_rows
+from discreet.method import Method, Methods
 from discreet.pac.boxes import Box, empty_box, grid_sizes, named_columns
 from discreet.pac.finite import FiniteClass, empirical_size, selection_price
 from discreet.pac.rules import BoxRule, Labels

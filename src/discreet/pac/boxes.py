@@ -33,8 +33,8 @@ import numpy as np
 
 from discreet.core import FAILING, Exact, Funds, OutOfRange, ParameterError, exact
 from discreet.data import Codes, Dataset, Domain, Facts, Needs, Slice
-from discreet.mechanisms import GaussianNoise, Guarantee, Neighbours, Rng, calibrate, checked_scale
-from discreet.method import Maker, Method, Methods, wrong_rows
+from discreet.mechanisms import GaussianNoise, Guarantee, Neighbours, Rng, calibrate, checked_scale, wrong_rows
+from discreet.method import Maker, Method, Methods
 from discreet.pac.interior import BinarySearch, MinRank, PrefixSplit, Routine, checked_routine, prefix_split
 from discreet.pac.rules import Labels, distinct, ordered
 from discreet.query import Count, Equals

@@ -70,8 +70,9 @@ from discreet.mechanisms import (
     checked_variance,
     gaussian_reach,
     of_persons,
+    wrong_rows,
 )
-from discreet.method import Method, Methods, wrong_rows
+from discreet.method import Method, Methods
 from discreet.pac.finite import CHECKED, FiniteClass, empirical_size, selection_price
 from discreet.pac.rules import Conjunction, Labels, Literals
 

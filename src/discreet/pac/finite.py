@@ -20,8 +20,8 @@ import numpy as np
 
 from discreet.core import Funds, ParameterError, exact
 from discreet.data import Batch, Dataset, Domain, Facts, IntArray, Needs, common_ones, packed
-from discreet.mechanisms import Guarantee, Rng, calibrate, checked_rate, person_range
-from discreet.method import Method, Methods, wrong_rows
+from discreet.mechanisms import Guarantee, Rng, calibrate, checked_rate, person_range, wrong_rows
+from discreet.method import Method, Methods
 from discreet.pac.rules import FunctionRule, Labels, Rule
 
 NAME = "exponential"

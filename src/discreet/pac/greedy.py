@@ -31,8 +31,8 @@ import numpy as np
 
 from discreet.core import FAILING, Funds, ParameterError, exact
 from discreet.data import Batch, Dataset, Facts, IntArray, Needs
-from discreet.mechanisms import Guarantee, Rng, calibrate, checked_rate, checked_scale, person_range
-from discreet.method import Method, Methods, wrong_rows
+from discreet.mechanisms import Guarantee, Rng, calibrate, checked_rate, checked_scale, person_range, wrong_rows
+from discreet.method import Method, Methods
 from discreet.pac import hazard_lemma
 from discreet.pac.rules import Conditions, Labels, Literals, Thresholds
 

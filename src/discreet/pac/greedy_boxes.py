@@ -31,8 +31,17 @@ import numpy as np
 
 from discreet.core import Exact, Funds, ParameterError, exact
 from discreet.data import Batch, Codes, Dataset, Facts, Mask, Needs
-from discreet.mechanisms import Guarantee, Neighbours, Rng, calibrate, checked_rate, checked_scale, person_range
-from discreet.method import Method, Methods, wrong_rows
+from discreet.mechanisms import (
+    Guarantee,
+    Neighbours,
+    Rng,
+    calibrate,
+    checked_rate,
+    checked_scale,
+    person_range,
+    wrong_rows,
+)
+from discreet.method import Method, Methods
 from discreet.pac.boxes import ASSUMING, Box, empty_box, grid_sizes, named_columns
 from discreet.pac.rules import Labels
 

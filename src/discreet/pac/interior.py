@@ -58,8 +58,9 @@ from discreet.mechanisms import (
     checked_scale,
     of_persons,
     stable,
+    wrong_rows,
 )
-from discreet.method import Method, Methods, wrong_rows
+from discreet.method import Method, Methods
 from discreet.pac.rules import Ordered, ordered, sorted_column
 
 Values = npt.NDArray[Any]

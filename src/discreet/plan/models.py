@@ -35,7 +35,8 @@ from discreet.erm import (
     network,
     solvers,
 )
-from discreet.method import Method, Methods, Offer, Promise, choose, unit_of
+from discreet.mechanisms import Promise, unit_of
+from discreet.method import Method, Methods, Offer, choose
 from discreet.plan.problems import Problem
 
 RANKED = ("median", "quantile")

@@ -25,10 +25,11 @@ from discreet.mechanisms import (
     Laplace,
     PermuteAndFlip,
     ProductLaplace,
+    Promise,
     StableHistogram,
     calibrate,
 )
-from discreet.method import Maker, Method, Methods, Offer, Promise, Refused
+from discreet.method import Maker, Method, Methods, Offer, Refused
 from discreet.query import Count, Equals, Histogram, KeyCount, Sum, VectorSum
 
 IMAGINED = "a row of the plan only"

@@ -40,8 +40,8 @@ from discreet.core import Funds, Guarantee, NothingFits, ParameterError, exact
 from discreet.data import Category, Domain, Facts, Identity
 from discreet.hypothesis import MAX_DENSE
 from discreet.ledger import Ledger
-from discreet.mechanisms import Gaussian, Laplace, calibrate
-from discreet.method import UNPROVEN, Maker, Method, Methods, Offer, Promise, Refused
+from discreet.mechanisms import Gaussian, Laplace, Promise, calibrate
+from discreet.method import UNPROVEN, Maker, Method, Methods, Offer, Refused
 from discreet.plan.problems import IMAGINED, Problem, by_error, constant
 from discreet.query import MAX_CELLS, Count, Equals, Histogram
 

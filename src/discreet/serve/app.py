@@ -14,8 +14,16 @@ from fastapi.responses import JSONResponse, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from discreet.core import DiscreetError, KeyRefused, NotFound, NotPermitted, ParameterError, TooLarge, one_line
-from discreet.ledger import code_version
+from discreet.core import (
+    DiscreetError,
+    KeyRefused,
+    NotFound,
+    NotPermitted,
+    ParameterError,
+    TooLarge,
+    code_version,
+    one_line,
+)
 from discreet.serve import api
 from discreet.serve.guard import AccessLog, Guard
 from discreet.serve.problems import problem_response

@@ -23,10 +23,18 @@ from typing import Any
 import discreet as dp
 from discreet.answering import answer_record, cost_record
 from discreet.catalogue import CATALOGUE
-from discreet.core import Cancelled, LedgerUnavailable, NotFound, ParameterError, RequestConflict, TooLarge
+from discreet.core import (
+    Cancelled,
+    LedgerUnavailable,
+    NotFound,
+    ParameterError,
+    RequestConflict,
+    TooLarge,
+    code_version,
+)
 from discreet.data import column_record
 from discreet.describe import asked
-from discreet.ledger import REPLY, code_version
+from discreet.ledger import REPLY
 from discreet.ledger import summary as ledger_summary
 from discreet.schema import DatabaseSchema, read_schema
 from discreet.serve import models

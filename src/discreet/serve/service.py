@@ -27,9 +27,10 @@ from discreet.core import (
     ParameterError,
     ServiceFailed,
     TooBusy,
+    code_version,
     exact,
 )
-from discreet.ledger import code_version, state_directory
+from discreet.ledger import state_directory
 from discreet.ledger.durable import create_file, read_own
 from discreet.schema import read_schema
 from discreet.serve.desk import Desk, OpenSchema

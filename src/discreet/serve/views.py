@@ -208,7 +208,13 @@ def answer_view(told: dict[str, Any]) -> dict[str, Any]:
     answer = answer_from(told)
     plots = answer_plots(answer)
     free = f"Free: {_KNOWN.get(answer.source, 'it was known from earlier answers')}."
-    notes = [answer_words.little(answer), answer.note, *told.get("notes", ()), answer_words.population(answer)]
+    notes = [
+        answer_words.alone(answer),
+        answer_words.little(answer),
+        answer.note,
+        *told.get("notes", ()),
+        answer_words.population(answer),
+    ]
     return {
         "id": secrets.token_hex(6),
         "sql": told["question"],

@@ -30,12 +30,18 @@ from discreet.sql.dates import read_date
 from discreet.sql.grammar import SUBQUERY, Node
 from discreet.sql.rows import CellValues, combined, own_value, span
 from discreet.sql.scope import Scope
-from discreet.sql.source import PLAIN, shown
+from discreet.sql.source import folded, shown
 
 _ORDERS = ("<", "<=", ">", ">=")
 _MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _TEXTS = "Of texts that nobody listed, = 'a' and IN ('a', 'b') are answered, and GROUP BY."
 _LITERALS = ("number", "text", "boolean", "null", "date", "minus")
+
+
+WITHOUT = (
+    "persons without a row in a table are not counted by themselves",
+    "Count all of them, and those who have one: the difference is the answer.",
+)
 
 
 def condition(scope: Scope, node: Node, *, wanted: bool = True) -> Predicate:
@@ -60,11 +66,11 @@ def present(name: str, column: Column) -> Predicate:
 def tabled(scope: Scope, node: Node, wanted: bool) -> Predicate:
     """A condition looked up in every cell."""
     if node.kind in ("number", "text", "date", "star", "+", "-", "*", "/", "//", "%", "minus", "interval"):
-        scope.refuse(node, "this is no condition on a column", PLAIN)
+        scope.refuse(node, "this is no condition on a column", scope.asked.plain)
     truths = CellValues(scope, node)
     odd = next((value for value in truths.values if type(value) not in (bool, type(None))), None)
     if odd is not None:
-        scope.refuse(node, "this is no condition on a column", PLAIN)
+        scope.refuse(node, "this is no condition on a column", scope.asked.plain)
     return truths.where(lambda value: value is wanted)
 
 
@@ -128,7 +134,10 @@ def _check_names(scope: Scope, node: Node) -> None:
     for part, other in (node.parts, node.parts[::-1]):
         unknown = part.kind == "name" and part.value[0] is None and not scope.understood(part.value[1])
         if unknown and scope.column(other) is not None:
-            scope.refuse(part, f"{shown(part.value[1])} is not a column", "Texts are written in single quotes: 'F'.")
+            text = "'" + part.value[1].replace("'", "''") + "'"
+            scope.refuse(
+                part, f"{shown(part.value[1])} is not a column", f"Texts are written in single quotes: {text}."
+            )
 
 
 def solved(scope: Scope, node: Node, wanted: bool) -> Predicate | None:
@@ -212,7 +221,11 @@ def _one_of(scope: Scope, listed: Sequence[Node], name: str, column: Column) -> 
 
 
 def is_test(scope: Scope, node: Node, wanted: bool) -> Predicate:
-    found, (against, what) = scope.column(node.parts[0]), node.value
+    target, (against, what) = node.parts[0], node.value
+    person = target.kind == "name" and folded(target.value[1]) in scope.units and not scope.known(target.value[1])
+    if what == "NULL" and person and scope.absent:
+        scope.refuse(node, *WITHOUT)
+    found = scope.column(target)
     if found is None:
         if what == "NULL":
             return tabled(scope, node, wanted)
@@ -243,7 +256,9 @@ def _check_boolean(scope: Scope, node: Node, name: str, column: Column) -> None:
     levels = column.levels if column.categorical else ()
     values = [type(level) for code, level in enumerate(levels) if code != column.missing_code]
     if values != [bool, bool]:
-        scope.refuse(node, f"column {name!r} is not declared TRUE and FALSE, so it is no condition by itself", PLAIN)
+        whole = [level for level in levels if type(level) is int]
+        hint = f"Write {name} = {whole[-1]}." if whole else scope.asked.plain
+        scope.refuse(node, f"column {name!r} is not declared TRUE and FALSE, so it is no condition by itself", hint)
 
 
 def _either(name: str, column: Column, true: Predicate, wanted: bool) -> Predicate:
@@ -317,6 +332,8 @@ def _level(scope: Scope, node: Node, name: str, column: Any, given: Any) -> tupl
     if type(given) is Fraction and given.denominator != 1:
         scope.refuse(node, f"column {name!r}: {spell(given)} is not a declared level", declared)
     level = int(given) if type(given) is Fraction else given
+    if node.kind == "text" and True in column.levels:
+        level = {"true": True, "false": False}.get(given.lower(), given)
     (code,) = column.codes([level])
     if code is None:
         near = near_misses(level, column.levels).strip() or f"Declared: {column!r}."

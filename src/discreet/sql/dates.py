@@ -13,24 +13,50 @@ from discreet.sql.grammar import Node
 from discreet.sql.scope import Scope
 from discreet.sql.source import shown
 
-PARTS: dict[str, Callable[[datetime.date], int | str]] = {
-    "YEAR": lambda day: day.year,
-    "QUARTER": lambda day: (day.month + 2) // 3,
-    "MONTH": lambda day: day.month,
-    "WEEK": lambda day: day.isocalendar().week,
-    "WEEKOFYEAR": lambda day: day.isocalendar().week,
-    "DAY": lambda day: day.day,
-    "DAYOFMONTH": lambda day: day.day,
-    "DAYOFWEEK": lambda day: day.isoweekday() % 7,
-    "WEEKDAY": lambda day: day.isoweekday() % 7,
-    "ISODOW": lambda day: day.isoweekday(),
-    "DAYOFYEAR": lambda day: day.timetuple().tm_yday,
-    "MONTHNAME": lambda day: calendar.month_name[day.month],
-    "DAYNAME": lambda day: calendar.day_name[day.weekday()],
-    "HOUR": lambda day: getattr(day, "hour", 0),
-    "MINUTE": lambda day: getattr(day, "minute", 0),
+PARTS: dict[str, tuple[str, Callable[[datetime.date], int | str]]] = {
+    "DECADE": ("year", lambda day: day.year // 10),
+    "YEAR": ("year", lambda day: day.year),
+    "ISOYEAR": ("day", lambda day: day.isocalendar().year),
+    "QUARTER": ("quarter", lambda day: (day.month + 2) // 3),
+    "MONTH": ("month", lambda day: day.month),
+    "WEEK": ("day", lambda day: day.isocalendar().week),
+    "DAY": ("day", lambda day: day.day),
+    "DAYOFWEEK": ("day", lambda day: day.isoweekday() % 7),
+    "ISODOW": ("day", lambda day: day.isoweekday()),
+    "DAYOFYEAR": ("day", lambda day: day.timetuple().tm_yday),
+    "MONTHNAME": ("month", lambda day: calendar.month_name[day.month]),
+    "DAYNAME": ("day", lambda day: calendar.day_name[day.weekday()]),
+    "HOUR": ("hour", lambda day: getattr(day, "hour", 0)),
+    "MINUTE": ("minute", lambda day: getattr(day, "minute", 0)),
+    "SECOND": ("second", lambda day: getattr(day, "second", 0)),
 }
-_SAME = {"DOW": "DAYOFWEEK", "DOY": "DAYOFYEAR", "YEARS": "YEAR", "MONTHS": "MONTH", "DAYS": "DAY"}
+"""Parts of a date: the longest period that decides a part, weeks aside, and the part of a date."""
+
+_SAME = {
+    **{"WEEKOFYEAR": "WEEK", "DAYOFMONTH": "DAY", "WEEKDAY": "DAYOFWEEK", "DOW": "DAYOFWEEK", "DOY": "DAYOFYEAR"},
+    **{f"{each}S": each for each in ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")},
+}
+
+PERIODS = ("second", "minute", "hour", "day", "month", "quarter", "year")
+"""From the shortest to the longest; each is made of whole ones of those before it."""
+
+
+def unit_name(said: Any) -> str:
+    """A part of a date by its one name."""
+    return _SAME.get(str(said).upper(), str(said).upper())
+
+
+def seen_period(node: Node) -> str | None:
+    """The period of a date that is all that a call or a cast looks at; None if that is not known."""
+    if node.kind == "cast":
+        return "day" if node.value == "DATE" else None
+    name = unit_name(node.value[0]) if node.kind == "call" else ""
+    if name in ("DATE_PART", "DATE_TRUNC", "DATE_DIFF") and node.parts and node.parts[0].kind == "text":
+        name = unit_name(node.parts[0].value)
+    if name == "STRFTIME" and node.parts[-1].kind == "text":
+        signs = re.findall(r"%(.)", node.parts[-1].value)
+        return min((_SIGNS.get(sign, "second") for sign in signs), key=PERIODS.index, default=None)
+    return "month" if name == "LAST_DAY" else PARTS[name][0] if name in PARTS else None
 
 
 def read_moment(text: str) -> datetime.date:
@@ -54,11 +80,11 @@ def as_date(scope: Scope, node: Node, value: Any) -> datetime.date:
     return value
 
 
-def date_part(scope: Scope, node: Node, unit: str, value: Any) -> Any:
-    found = PARTS.get(_SAME.get(unit, unit))
+def date_part(scope: Scope, node: Node, unit: Any, value: Any) -> Any:
+    found = PARTS.get(unit_name(unit))
     if found is None:
-        scope.refuse(node, f"the part {shown(unit)} of a date is not answered", f"Parts: {', '.join(PARTS)}.")
-    part = found(as_date(scope, node, value))
+        scope.refuse(node, f"the part {shown(str(unit))} of a date is not answered", f"Parts: {', '.join(PARTS)}.")
+    part = found[1](as_date(scope, node, value))
     return Fraction(part) if isinstance(part, int) else part
 
 
@@ -66,7 +92,9 @@ def date_trunc(scope: Scope, node: Node, unit: Any, value: Any) -> Any:
     """The first moment of the year, quarter, month, week, day, hour or minute."""
     moment = as_date(scope, node, value)
     day = moment.date() if isinstance(moment, datetime.datetime) else moment
-    match str(unit).upper():
+    match unit_name(unit):
+        case "DECADE":
+            return datetime.date(max(day.year // 10 * 10, 1), 1, 1)
         case "YEAR":
             return day.replace(month=1, day=1)
         case "QUARTER":
@@ -77,15 +105,22 @@ def date_trunc(scope: Scope, node: Node, unit: Any, value: Any) -> Any:
             return day - datetime.timedelta(days=day.weekday())
         case "DAY":
             return day
-        case "HOUR" | "MINUTE" as small if isinstance(moment, datetime.datetime):
-            return moment.replace(minute=0 if small == "HOUR" else moment.minute, second=0, microsecond=0)
-    scope.refuse(node, f"DATE_TRUNC of {shown(str(unit))} is not answered", "Units: year, quarter, month, week, day.")
+        case "HOUR" if isinstance(moment, datetime.datetime):
+            return moment.replace(minute=0, second=0, microsecond=0)
+        case "MINUTE" if isinstance(moment, datetime.datetime):
+            return moment.replace(second=0, microsecond=0)
+    scope.refuse(
+        node, f"DATE_TRUNC of {shown(str(unit))} is not answered", "Units: year, quarter, month, week, day, hour."
+    )
 
 
 _SIGNS = {
-    **{"Y": "%Y", "m": "%m", "d": "%d", "y": "%y", "j": "%j", "b": "%b", "B": "%B", "a": "%a", "A": "%A"},
-    **{"H": "%H", "M": "%M", "S": "%S", "%": "%%"},
+    **dict.fromkeys("Yy%", "year"),
+    **dict.fromkeys("mbB", "month"),
+    **dict.fromkeys("djaAuwVG", "day"),
+    **{"q": "quarter", "H": "hour", "M": "minute", "S": "second"},
 }
+"""Signs of formats, and the period that is all that each of them looks at."""
 
 
 def written_date(scope: Scope, node: Node, value: Any, pattern: Any) -> str:
@@ -105,8 +140,8 @@ def written_date(scope: Scope, node: Node, value: Any, pattern: Any) -> str:
 def date_diff(scope: Scope, node: Node, unit: Any, first: Any, last: Any) -> Fraction:
     """How many boundaries of days, months, quarters or years lie between two dates."""
     one, other = (as_date(scope, node, each) for each in (first, last))
-    match str(unit).upper():
-        case "DAY" | "DAYS":
+    match unit_name(unit):
+        case "DAY":
             return Fraction(other.toordinal() - one.toordinal())
         case "MONTH" | "QUARTER" | "YEAR" as part:
             count = {"MONTH": 12, "QUARTER": 4, "YEAR": 1}[part]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import NoReturn
 
@@ -14,8 +15,10 @@ from discreet.sql.grammar import Node
 from discreet.sql.source import SAME, Source
 
 _UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "DAYOFWEEK", "DAYOFYEAR", "DOW", "DOY", "ISODOW")
-_TO_CHAR = {"YYYY": "%Y", "YY": "%y", "MM": "%m", "DD": "%d", "Q": "%q"}
-_FORMAT = {"yyyy": "%Y", "yy": "%y", "MM": "%m", "dd": "%d"}
+_TO_CHAR = {"YYYY": "%Y", "YY": "%y", "MM": "%m", "DD": "%d", "Q": "%q", "Mon": "%b", "Dy": "%a", "FMMonth": "%B"}
+_TO_CHAR |= {"FMDay": "%A", "HH24": "%H", "MI": "%M", "SS": "%S", "DDD": "%j", "ID": "%u", "IYYY": "%G", "IW": "%V"}
+_FORMAT = {"yyyy": "%Y", "yy": "%y", "MM": "%m", "dd": "%d", "MMM": "%b", "MMMM": "%B", "ddd": "%a", "dddd": "%A"}
+_FORMAT |= {"HH": "%H", "mm": "%M", "ss": "%S"}
 
 
 def rewritten(asked: Source, node: Node) -> Node:
@@ -78,11 +81,15 @@ def _moved(asked: Source, node: Node) -> Node:
         minus, count = parts[1].kind == "minus", parts[1].parts[0] if parts[1].kind == "minus" else parts[1]
         if count.kind == "number" and Fraction(count.value).denominator == 1:
             span = Node("interval", node.start, (), (int(count.value), unit.value.upper()))
-            day = Node("date", parts[2].start, (), parts[2].value) if parts[2].kind == "text" else parts[2]
-            return Node("-" if minus else "+", node.start, (day, span))
+            return Node("-" if minus else "+", node.start, (_day(parts[2]), span))
     if node.value[0] != "DATEADD" and len(parts) == 2 and parts[1].kind == "interval":
-        return Node("-" if node.value[0] == "DATE_SUB" else "+", node.start, parts)
+        return Node("-" if node.value[0] == "DATE_SUB" else "+", node.start, (_day(parts[0]), parts[1]))
     _wrong(asked, node, "day + INTERVAL 7 DAY")
+
+
+def _day(node: Node) -> Node:
+    """A date that is written as a text."""
+    return replace(node, kind="date") if node.kind == "text" else node
 
 
 def _shown_date(asked: Source, node: Node) -> Node:
@@ -93,8 +100,8 @@ def _shown_date(asked: Source, node: Node) -> Node:
         _wrong(asked, node, "STRFTIME(day, '%Y-%m')")
     pattern, signs = texts[0].value, {"TO_CHAR": _TO_CHAR, "FORMAT": _FORMAT}.get(node.value[0])
     if signs is not None:
-        words = re.findall(r'[A-Za-z]+|"[^"]*"|[^A-Za-z"]+', pattern)
-        if any(word.isalpha() and word not in signs for word in words):
+        words = re.findall(r'HH24|[A-Za-z]+|"[^"]*"|[^A-Za-z"]+', pattern)
+        if any(word[0].isalpha() and word not in signs for word in words):
             raise asked.refused(texts[0].start, "this format of a date is not read", f"Read are {', '.join(signs)}.")
         pattern = "".join(signs.get(word, word.strip('"')) for word in words)
     made = Node("text", texts[0].start, (), pattern)
@@ -130,7 +137,7 @@ def _one_of_several(asked: Source, node: Node) -> Node:
     """APPROX_QUANTILES(x, 100)[OFFSET(90)]: the last part is the index."""
     if len(node.parts) != 3 or any(part.kind != "number" for part in node.parts[1:]):
         reason = "a list of quantiles is not answered: each of them is paid for"
-        raise asked.refused(node.start, reason, "Ask for one: QUANTILE(x, 0.9).")
+        raise asked.refused(node.start, reason, "Name each of them: QUANTILE(x, 0.25), QUANTILE(x, 0.5).")
     target, many, place = node.parts
     chance = Node("number", node.start, (), place.value / many.value if many.value else Fraction(0))
     return Node("call", node.start, (target, chance), ("QUANTILE", False))
@@ -146,7 +153,7 @@ def _dated(asked: Source, node: Node) -> Node:
 
 _CHANGES: dict[str, Callable[[Source, Node], Node]] = {
     **dict.fromkeys(("DATEPART", "DATE_PART", "DATETRUNC"), _unit_first),
-    "DATE_TRUNC": _truncated,
+    **dict.fromkeys(("DATE_TRUNC", "TIMESTAMP_TRUNC", "DATETIME_TRUNC"), _truncated),
     **dict.fromkeys(("DATE_DIFF", "DATEDIFF"), _difference),
     **dict.fromkeys(("DATEADD", "DATE_ADD", "DATE_SUB"), _moved),
     **dict.fromkeys(("TO_CHAR", "FORMAT", "FORMAT_DATE", "DATE_FORMAT", "STRFTIME"), _shown_date),

@@ -238,6 +238,9 @@ class _Reader:
         items = [self.item()]
         while self.take(","):
             items.append(self.item())
+        inner = next((each.value for item in items for each in item.node.walk() if each.kind == "select"), None)
+        if inner is not None and self.at("end", ")"):  # one row of numbers in brackets
+            return SelectQuery(start, tuple(items), inner.source, limit=1, distinct=distinct)
         if not self.at("FROM"):
             self.wrong(
                 "the question names no table" if self.here.kind == "end" else "", f"Write FROM {self.asked.table}."
@@ -325,9 +328,11 @@ class _Reader:
 
     def source(self) -> From:
         found = self.table()
-        while self.at("JOIN", "INNER", "NATURAL", "LEFT", "RIGHT") or (self.at(",") and self.asked.several):
+        while self.at("JOIN", "INNER", "NATURAL", "LEFT", "RIGHT", ",") or (self.at("CROSS") and self.next_is("JOIN")):
             start, kind = self.here.start, "comma"
-            if not self.take(","):
+            if self.take("CROSS"):
+                self.place += 1
+            elif not self.take(","):
                 kind = self.here.word.lower() if self.at("NATURAL", "LEFT", "RIGHT") else "inner"
                 self.take("INNER", "NATURAL", "LEFT", "RIGHT")
                 self.take("INNER" if kind == "natural" else "OUTER") if kind in ("natural", "left", "right") else None
@@ -347,8 +352,6 @@ class _Reader:
             else:
                 self.wrong("a join needs USING (column), or ON a.column = b.column", JOINS)
             found = From(start, joined=(found, right), using=using, on=on, kind=kind)
-        if self.at(","):
-            self.wrong("a second table is not answered", self.asked.one_table)
         return found
 
     def table(self) -> From:
@@ -361,11 +364,14 @@ class _Reader:
         ):
             self.wrong("one table is expected after FROM", f"The table is {shown(self.asked.table)}.")
         name = self.name("one table is expected after FROM")
-        if self.at(".") and name.lower() in ("public", "dbo"):
+        if self.at(".") and name.lower() in ("public", "dbo", "main"):
             self.place += 1
             name = self.name("one table is expected after FROM")
         if self.at("."):
-            raise self.asked.refused(start, "a schema before the table's name is not answered", self.asked.example)
+            hint = f"Write FROM {self.asked.table}."
+            raise self.asked.refused(start, "a schema before the table's name is not answered", hint)
+        if self.asked.text[start] == "`" and self.asked.tabled(name) is None:  # `project.dataset.table`
+            name = name.rpartition(".")[2]
         return From(start, name=name, alias=self.alias())
 
     def groups(self) -> tuple[tuple[Node, ...], tuple[tuple[Node, ...], ...]]:
@@ -473,10 +479,12 @@ class _Reader:
                 against = self.take("NOT") is not None
                 if self.at("DISTINCT") and self.next_is("FROM"):
                     self.place += 2
-                    equal = Node("=", found.start, (found, self.added()))
-                    if equal.parts[1].kind not in ("number", "text", "boolean"):
-                        self.wrong("IS DISTINCT FROM stands before a plain value", "Write column IS NULL.")
-                    found = Node("is", found.start, (equal,), (not against, "TRUE"))
+                    other = self.added()
+                    same = Node("is", found.start, (Node("=", found.start, (found, other)),), (False, "TRUE"))
+                    if other.kind not in ("number", "text", "boolean"):
+                        nothing = tuple(Node("is", each.start, (each,), (False, "NULL")) for each in (found, other))
+                        same = Node("or", found.start, (same, Node("and", found.start, nothing)))
+                    found = same if against else Node("not", found.start, (same,))
                     continue
                 if not self.at(*_TRUTHS):
                     self.wrong("IS is answered before NULL, TRUE and FALSE only", "Write column IS NULL.")
@@ -499,7 +507,12 @@ class _Reader:
             elif self.at("LIKE", "ILIKE"):
                 loose = self.here.word == "ILIKE"
                 self.place += 1
-                found = Node("like", found.start, (found, self.added()), (against, loose))
+                parts = [found, self.added()]
+                if self.take("ESCAPE"):
+                    example = "For example LIKE '5!%' ESCAPE '!'."
+                    escape = self.need("text", "ESCAPE stands before one sign in quotes", example)
+                    parts.append(Node("text", escape.start, (), escape.text))
+                found = Node("like", found.start, tuple(parts), (against, loose))
             else:
                 return found
 
@@ -516,13 +529,13 @@ class _Reader:
         return Node("in", found.start, (found, *values), against)
 
     def added(self) -> Node:
-        product = functools.partial(self.row_of, ("*", "/", "//", "%"), self.signed)
+        product = functools.partial(self.row_of, ("*", "/", "//", "%", "DIV"), self.signed)
         return self.row_of(("||",), lambda: self.row_of(("+", "-"), product))
 
     def row_of(self, signs: tuple[str, ...], part: Callable[[], Node]) -> Node:
         found, many = part(), 0
         while self.at(*signs):
-            sign, start = self.here.kind, self.here.start
+            sign, start = "//" if self.here.word == "DIV" else self.here.kind, self.here.start
             self.place += 1
             many += 1
             if many > MAX_CHAIN:

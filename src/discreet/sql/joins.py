@@ -9,9 +9,9 @@ from typing import NoReturn
 
 from discreet.data import Domain
 from discreet.predicate import EVERYTHING, And
-from discreet.sql.conditions import condition, rows_where
+from discreet.sql.conditions import WITHOUT, condition, rows_where
 from discreet.sql.grammar import SUBQUERY, From, Item, Node, SelectQuery
-from discreet.sql.naming import aggregated, written
+from discreet.sql.naming import aggregated, calls, written
 from discreet.sql.rows import combined
 from discreet.sql.scope import Derived, Meaning, Scope
 from discreet.sql.source import AGGREGATES, JOINS, Known, Source, folded, shown
@@ -178,6 +178,45 @@ class Tables:
             self.asked_refused(source, reason)
         return rest
 
+    def without_totals(self, query: SelectQuery) -> SelectQuery:
+        """FROM t, (SELECT AVG(x) AS m FROM t) o as FROM t, with the question in brackets in the place of o.m."""
+        totals: dict[str, dict[str, Node]] = {}
+
+        def change(source: From) -> From:
+            if source.kind != "comma" or source.joined is None:
+                return source
+            kept = [change(each) for each in source.joined]
+            for place, each in enumerate(kept):
+                inner = each.query or self.named.get(folded(each.name or ""), (None,))[0]
+                if inner is None or inner.group is not None or not all(calls(item.node) for item in inner.items):
+                    continue
+                ones = {folded(item.alias or written(item.node)): replace(inner, items=(item,)) for item in inner.items}
+                called = folded(each.alias or each.name or "")
+                totals[called] = {name: Node("select", each.start, (), one) for name, one in ones.items()}
+                return kept[1 - place]
+            return replace(source, joined=(kept[0], kept[1]))
+
+        source = change(query.source)
+        if not totals:
+            return query
+        plainly = {name: one for ones in totals.values() for name, one in ones.items() if not self.asked.declared(name)}
+
+        def stand_in(node: Node) -> Node:
+            if node.kind == "name":
+                qualifier, name = node.value
+                found = plainly if qualifier is None else totals.get(folded(qualifier), {})
+                return replace(found[folded(name)], start=node.start) if folded(name) in found else node
+            return replace(node, parts=tuple(map(stand_in, node.parts)))
+
+        items = tuple(
+            replace(each, node=stand_in(each.node), alias=each.alias or written(each.node)) for each in query.items
+        )
+        group = None if query.group is None else tuple(each for each in query.group if stand_in(each).kind != "select")
+        where, having, qualify = (each and stand_in(each) for each in (query.where, query.having, query.qualify))
+        order = tuple(replace(by, node=stand_in(by.node)) for by in query.order)
+        changed = {"where": where, "having": having, "qualify": qualify, "order": order}
+        return replace(query, source=source, items=items, group=group, **changed)  # type: ignore[arg-type]
+
     def matched(self, query: SelectQuery) -> SelectQuery:
         """WHERE EXISTS (SELECT ... of the same person), or WHERE person IN (SELECT person ...), as a join.
 
@@ -192,7 +231,7 @@ class Tables:
             (each for each in parts if each.kind == "not" and each.parts[0].kind in ("exists", "among")), None
         )
         if without is not None and self.asked.several:
-            raise self.asked.refused(without.start, *_WITHOUT)
+            raise self.asked.refused(without.start, *WITHOUT)
         if not found or not self.asked.several:
             return query
         for place, node in enumerate(found):
@@ -227,7 +266,7 @@ class Tables:
             names = [each.value[1] if each.kind == "name" else "" for each in (target, item)]
             fits = len(inner.items) == 1 and folded(names[0]) in mine and folded(names[1]) == folded(tables[0].unit)
             if node.value[0] and fits:
-                raise self.asked.refused(node.start, *_WITHOUT)
+                raise self.asked.refused(node.start, *WITHOUT)
         if not fits:
             raise self.asked.refused(node.start, *SUBQUERY)
         rest = tuple(each for each in conditions if each is not None and each not in same)
@@ -245,12 +284,6 @@ class Tables:
 
 def _name(name: str) -> Node:
     return Node("name", 0, (), (None, name))
-
-
-_WITHOUT = (
-    "persons without a row in a table are not counted by themselves",
-    "Count all of them, and those who have one: the difference is the answer.",
-)
 
 
 def counting_persons(
@@ -307,6 +340,8 @@ def joined_by_where(asked: Source, query: SelectQuery) -> SelectQuery:
             return source
         called = {folded(each.alias or each.name or "") for each in (*leaves(left), *leaves(right))}
         mine = next((each for each in conditions if same_person(each, units, called)), None)
+        if mine is None and not asked.several:
+            raise asked.refused(source.start, "a second table is not answered", asked.one_table)
         if mine is None:
             reason = "tables are joined by the person only: otherwise rows of several persons meet in one"
             raise asked.refused(source.start, reason, JOINS)

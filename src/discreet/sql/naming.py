@@ -74,6 +74,11 @@ def calls(node: Node) -> bool:
     return (node.kind == "call" and node.value[0] in AGGREGATES) or any(map(calls, node.parts))
 
 
+def brackets(node: Node) -> bool:
+    """Whether there is a question in brackets in an expression."""
+    return any(each.kind == "select" for each in node.walk())
+
+
 def aggregated(scope: Scope, node: Node) -> bool:
     """Whether there is an aggregate in an expression."""
     inner, meant = (scope, node) if node.kind != "name" else followed(scope, node)

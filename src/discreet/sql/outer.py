@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +20,10 @@ from discreet.sql.values import GroupedBy
 class Outer(Sentences):
     """The select list of a question about the answer of another one."""
 
-    def __init__(self, asked: Source, inner: Statement, source: From) -> None:
+    def __init__(
+        self, asked: Source, inner: Statement, source: From, one_number: Callable[[Node, tuple[str, ...]], Expression]
+    ) -> None:
+        self.one_number = one_number
         self.inner, self.known = inner, {folded(output.name): output for output in inner.outputs}
         unknown = (GroupedBy("", (), "") for _ in inner.gathers or ())  # their labels are not listed
         self.keys, self.by = inner.keys if inner.gathers is None else tuple(unknown), list[Any]()
@@ -37,8 +41,10 @@ class Outer(Sentences):
             made = self.gathered(node)
             self.gathering, self.keys = before
             return made
-        if node.kind == "select":
+        if node.kind == "select" and self.gathering:
             self.scope.refuse(node, *SUBQUERY)
+        if node.kind == "select":
+            return self.one_number(node, self.inner.tables)
         if node.kind != "name":
             return None
         qualifier, name = node.value

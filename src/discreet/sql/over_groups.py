@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from discreet.query import Question
-from discreet.sql.expressions import NULL_OR_ANY, Chosen, Estimated, Expression, Group, sort_key
+from discreet.sql.expressions import NULL_OR_ANY, Chosen, Estimated, Expression, Group, Total, sort_key
 
 Ends = tuple[float, float]
 
@@ -86,7 +86,7 @@ class Over(Expression):
             there.sort(key=lambda group: sort_key(values[id(group)]), reverse=down)
             ordered = [*missing, *there] if first else [*there, *missing]
         places = [tuple(each.of(group).value for each, _, _ in self.order) for group in ordered]
-        if self.function in ("LAG", "LEAD", "RANK", "DENSE_RANK", "ROW_NUMBER"):
+        if self.function in ("LAG", "LEAD", "FIRST_VALUE", "RANK", "DENSE_RANK", "ROW_NUMBER"):
             return self._by_place(ordered, chosen)
         if not self.order:
             one = gathered(self.function, self.inner, ordered, chosen)
@@ -110,7 +110,8 @@ class Over(Expression):
         certain = all(id(group) in chosen.sure for group in ordered)
         step = -self.away if self.function == "LAG" else self.away
         for at, group in enumerate(shown):
-            if self.function in ("LAG", "LEAD"):
+            if self.function in ("LAG", "LEAD", "FIRST_VALUE"):
+                step = -at if self.function == "FIRST_VALUE" else step
                 one = self.inner.of(shown[at + step]) if 0 <= at + step < len(shown) else Estimated(None)
                 found.append((group, one if certain else Estimated(one.value, -math.inf, math.inf)))
             else:
@@ -200,7 +201,8 @@ def gathered(function: str, inner: Expression, groups: Sequence[Group], chosen: 
     sure, maybe = list[Ends](), list[Ends]()
     for group, rows, one in every:
         if one.value is not None or one.low is not None:
-            there = rows.ends[0] > 0 and id(group) in chosen.sure and one.value is not None
+            some = rows.ends[0] > 0 or (function == "SUM" and isinstance(inner, Total))  # that of no rows is 0
+            there = some and id(group) in chosen.sure and one.value is not None
             (sure if there else maybe).append(one.ends)
     if function == "COUNT":
         return Estimated(len(values), float(len(sure)), float(len(sure) + len(maybe)))

@@ -102,11 +102,14 @@ class Sentences:
             if call.parts or not order:
                 scope.refuse(node, f"{name}() stands before OVER (ORDER BY ...)", WINDOW_HINT)
             return Over(name, Exactly(0), parted, order)
-        if name not in ("SUM", "AVG", "MIN", "MAX", "COUNT", "LAG", "LEAD") or not 1 <= len(call.parts) <= 2:
+        if (
+            name not in ("SUM", "AVG", "MIN", "MAX", "COUNT", "LAG", "LEAD", "FIRST_VALUE")
+            or not 1 <= len(call.parts) <= 2
+        ):
             scope.refuse(node, f"{name} is not answered as a window", WINDOW_HINT)
         if frame is not None and name not in ("SUM", "AVG", "MIN", "MAX"):
             scope.refuse(node, f"a frame is answered for SUM, AVG, MIN and MAX, not for {name}", WINDOW_HINT)
-        if noisy or (name in ("LAG", "LEAD") and not order):
+        if noisy or (name in ("LAG", "LEAD", "FIRST_VALUE") and not order):
             scope.refuse(node, "this window is ordered by what groups are grouped by, which has no noise", WINDOW_HINT)
         away = call.parts[1] if len(call.parts) == 2 else Node("number", node.start, (), Fraction(1))
         if (

@@ -21,6 +21,7 @@ from discreet.data import Column
 from discreet.predicate import Among, And, Between, Equals, Missing, Or, Predicate
 from discreet.sql.dates import (
     PARTS,
+    PERIODS,
     date_diff,
     date_part,
     date_trunc,
@@ -28,6 +29,7 @@ from discreet.sql.dates import (
     made_date,
     read_date,
     read_moment,
+    seen_period,
     shifted,
     written_date,
 )
@@ -68,47 +70,72 @@ def plain_values(column: Column) -> tuple[Any, ...]:
     return tuple(plain_value(column, code) for code in range(column.size))
 
 
+def seen_periods(scope: Scope, node: Node, into: dict[str, str]) -> None:
+    """Say which period of each column of dates is all that an expression looks at: YEAR(day) looks at years."""
+    scope, node = scope.through(node)
+    period = seen_period(node)
+    for part in node.parts:
+        found = scope.column(part)
+        if found is None:
+            seen_periods(scope, part, into)
+        elif found[1].calendar:
+            into[found[0]] = min(into.get(found[0], "year"), period or "second", key=PERIODS.index)
+
+
 class CellValues:
-    """The values of an expression over the cells of its columns, in the order of the codes."""
+    """The values of an expression over the cells of its columns, in the order of the codes.
+
+    starts  of each column the codes that begin a cell: all of them, or one for each period of a date that is looked at
+    """
 
     def __init__(self, scope: Scope, node: Node) -> None:
         self.scope, self.node, self.columns = scope, node, columns_of(scope, node)
-        declared = [scope.domain.column(name) for name in self.columns]
+        declared: list[Any] = [scope.domain.column(name) for name in self.columns]
         for name, column in zip(self.columns, declared, strict=True):
             if not column.listed:
                 hint = "Declare its bounds: Number(low, high, step)." if column.ordered else "Leave it out."
                 hint = "Of texts that nobody listed, = 'a' and IN ('a', 'b') are answered." if column.free else hint
                 scope.refuse(node, f"column {name!r} is declared {column!r}: its values cannot be listed", hint)
-        self.shape = tuple(column.size for column in declared)
+        periods, self.starts = dict[str, str](), list[Sequence[int]]()
+        seen_periods(scope, node, periods)
+        for name, column in zip(self.columns, declared, strict=True):
+            if periods.get(name, "second") == "second":
+                self.starts.append(range(column.size))
+            else:
+                self.starts.append([*column.blocks(periods[name]), *range(column.points, column.size)])
+        self.shape = tuple(map(len, self.starts))
+        self.whole = all(len(each) == column.size for each, column in zip(self.starts, declared, strict=True))
         if math.prod(self.shape) > (MAX_LINE if len(self.shape) == 1 else MAX_TABLE):
             reason = f"this looks at {math.prod(self.shape):,} combinations of values, which are too many"
             scope.refuse(node, reason, "Use columns with fewer values, or compare one column with a plain value.")
-        lists = list(map(plain_values, declared))
+        lists = [
+            plain_values(column) if len(each) == column.size else [plain_value(column, code) for code in each]
+            for each, column in zip(self.starts, declared, strict=True)
+        ]
         run = compiled(scope, node)
         self.values = [run(dict(zip(self.columns, cell, strict=True))) for cell in itertools.product(*lists)]
 
     def where(self, wanted: Callable[[Any], bool]) -> Predicate:
         """The predicate of the cells whose value is wanted."""
         chosen = np.array([wanted(value) for value in self.values], dtype=bool).reshape(self.shape)
-        return _predicate(self.scope, self.columns, chosen)
+        return self.predicate(0, chosen)
 
-
-def _predicate(scope: Scope, columns: Sequence[str], chosen: np.ndarray[Any, Any]) -> Predicate:
-    """The predicate that holds in these cells: column by column, codes that lead to the same cells together."""
-    if chosen.all():
-        return And()
-    if not chosen.any():
-        return Or()
-    name, rest = columns[0], columns[1:]
-    alike: dict[bytes, list[int]] = {}
-    for code in range(chosen.shape[0]):
-        alike.setdefault(np.ascontiguousarray(chosen[code]).tobytes(), []).append(code)
-    ways = [
-        combined(And, [of_codes(name, scope.domain.column(name), codes), _predicate(scope, rest, chosen[codes[0]])])
-        for codes in alike.values()
-        if chosen[codes[0]].any()
-    ]
-    return combined(Or, ways)
+    def predicate(self, place: int, chosen: np.ndarray[Any, Any]) -> Predicate:
+        """The predicate that holds in these cells: column by column, codes that lead to the same cells together."""
+        if chosen.all():
+            return And()
+        if not chosen.any():
+            return Or()
+        name, alike = self.columns[place], dict[bytes, list[int]]()
+        column, starts = self.scope.domain.column(name), self.starts[place]
+        for cell in range(chosen.shape[0]):
+            alike.setdefault(np.ascontiguousarray(chosen[cell]).tobytes(), []).append(cell)
+        ways = [
+            combined(And, [of_cells(name, column, starts, cells), self.predicate(place + 1, chosen[cells[0]])])
+            for cells in alike.values()
+            if chosen[cells[0]].any()
+        ]
+        return combined(Or, ways)
 
 
 def combined(word: type[And] | type[Or], parts: Sequence[Predicate]) -> Predicate:
@@ -121,20 +148,21 @@ def combined(word: type[And] | type[Or], parts: Sequence[Predicate]) -> Predicat
     return kept[0] if len(kept) == 1 else word(*kept)
 
 
-def of_codes(name: str, column: Column, codes: Sequence[int]) -> Predicate:
-    """The column has one of these codes, which are in order."""
-    if len(codes) == column.size:
+def of_cells(name: str, column: Column, starts: Sequence[int], cells: Sequence[int]) -> Predicate:
+    """The column has one of the codes of these cells, which are in order; a cell reaches to the start of the next."""
+    if len(cells) == len(starts):
         return And()
-    present = [code for code in codes if code != column.missing_code]
-    ways: list[Predicate] = [Missing(name)] if len(present) < len(codes) else []
+    present = [cell for cell in cells if starts[cell] != column.missing_code]
+    ways: list[Predicate] = [Missing(name)] if len(present) < len(cells) else []
     if column.categorical:
         values: list[Any] = [column.value(code) for code in present]
         ways += [] if not values else [Equals(name, values[0]) if len(values) == 1 else Among(name, values)]
         return combined(Or, ways)
     runs = np.split(np.array(present), np.flatnonzero(np.diff(present) > 1) + 1) if present else []
-    if len(runs) > 2 and len(present) <= 4 * len(runs):
+    if len(starts) == column.size and len(runs) > 2 and len(present) <= 4 * len(runs):
         return combined(Or, [*ways, Among(name, [own_value(column, code) for code in present])])
-    return combined(Or, [*ways, *(span(name, column, int(run[0]), int(run[-1])) for run in runs)])
+    ends = [*starts[1:], column.size]
+    return combined(Or, [*ways, *(span(name, column, starts[run[0]], ends[run[-1]] - 1) for run in runs)])
 
 
 def own_value(column: Any, code: int) -> Any:
@@ -284,13 +312,16 @@ def _among(scope: Scope, node: Node) -> Run:
     return compiled(scope, Node("not", node.start, (equal,)) if node.value else equal)
 
 
-def like(scope: Scope, node: Node, value: Any, pattern: Any) -> bool:
+def like(scope: Scope, node: Node, value: Any, pattern: Any, escape: Any = None) -> bool:
     for each in (value, pattern):
         if type(each) is not str:
             scope.refuse(node, f"LIKE is answered for texts, found {kind_of(each)}", "For example name LIKE 'A%'.")
     against, loose = (bool(each) for each in node.value)
     sign = {"%": ".*", "_": "."}
-    shape = "".join(sign.get(each) or re.escape(each) for each in pattern)
+    parts = re.findall(rf"{re.escape(escape)}.|." if escape else ".", pattern, re.DOTALL)
+    if escape is not None and (len(escape) != 1 or parts[-1:] == [escape]):
+        scope.refuse(node, "ESCAPE names one sign, which stands before another", "For example LIKE '5!%' ESCAPE '!'.")
+    shape = "".join(re.escape(each[1:]) if len(each) == 2 else sign.get(each) or re.escape(each) for each in parts)
     shape = re.sub(r"(\.\*)+", ".*", shape)
     found = re.compile(shape, re.DOTALL | (re.IGNORECASE if loose else 0)).fullmatch(value) is not None
     return found != against
@@ -481,10 +512,6 @@ def _part(unit: str) -> Callable[..., Any]:
     return lambda scope, node, value: date_part(scope, node, unit, value)
 
 
-def _named_part(scope: Scope, node: Node, unit: Any, value: Any) -> Any:
-    return date_part(scope, node, str(unit).upper(), value)
-
-
 CALLS: dict[str, tuple[int, int, Callable[..., Any]]] = {
     "FLOOR": (1, 1, _numeric(math.floor)),
     "CEIL": (1, 1, _numeric(math.ceil)),
@@ -505,6 +532,7 @@ CALLS: dict[str, tuple[int, int, Callable[..., Any]]] = {
     "LOWER": (1, 1, _text_of(str.lower)),
     "UPPER": (1, 1, _text_of(str.upper)),
     "LENGTH": (1, 1, _text_of(len)),
+    "INITCAP": (1, 1, _text_of(lambda value: re.sub(r"[^\W_]+", lambda word: word[0].capitalize(), value))),
     "SUBSTR": (2, 3, _text_of(_substring)),
     "LEFT": (2, 2, _text_of(lambda value, size: value[:size])),
     "RIGHT": (2, 2, _text_of(lambda value, size: value[max(0, len(value) - size) :])),
@@ -521,9 +549,8 @@ CALLS: dict[str, tuple[int, int, Callable[..., Any]]] = {
     "LAST_DAY": (1, 1, last_day),
     "MAKE_DATE": (3, 3, made_date),
     "DATE_TRUNC": (2, 2, date_trunc),
-    "DATE_PART": (2, 2, _named_part),
-    "DATEPART": (2, 2, _named_part),
-    **{name: (1, 1, _part(name)) for name in PARTS},
+    "DATE_PART": (2, 2, date_part),
+    **{name: (1, 1, _part(name)) for name in (*PARTS, "WEEKOFYEAR", "DAYOFMONTH", "WEEKDAY")},
 }
 
 _MAKERS: dict[str, Callable[[Scope, Node], Run]] = {

@@ -53,7 +53,7 @@ from discreet.sql.expressions import (
 )
 from discreet.sql.grammar import From, Item, Node, Ordering, SelectQuery, tree
 from discreet.sql.joins import Tables, joined_by_where, of_each_person
-from discreet.sql.naming import SHAPES, aggregated, calls, named, ordinal, signature, unit_of, written
+from discreet.sql.naming import SHAPES, aggregated, brackets, calls, named, ordinal, signature, unit_of, written
 from discreet.sql.outer import Outer
 from discreet.sql.over_groups import Different
 from discreet.sql.released import UNSHOWN, Sentences
@@ -61,7 +61,7 @@ from discreet.sql.rows import combined
 from discreet.sql.scope import Scope
 from discreet.sql.source import AGGREGATES, Known, folded, source
 from discreet.sql.statement import OutputColumn, Sorting, Statement, key_order, shared, summand
-from discreet.sql.values import GroupedBy, ends_within, grouped_by, summed
+from discreet.sql.values import GroupedBy, ends_within, grouped_by, listed_by, summed
 
 _QUANTILES = (
     "MEDIAN",
@@ -106,7 +106,8 @@ class _Binder(Tables):
 
     def whole(self, query: SelectQuery) -> Statement:
         """The statement of a question that may have several SELECTs, or several groupings."""
-        parts = [part for each in (query, *query.below) for part in self.groupings(each)]
+        several = [self.without_totals(each) for each in (query, *query.below)]
+        query, parts = several[0], [part for each in several for part in self.groupings(each)]
         if len(parts) == 1:
             return self.statement(query)
         first, *rest = (self.statement(part) for part in parts)
@@ -174,7 +175,7 @@ class _Binder(Tables):
         return Sorting(KeyOf(query.items.index(item)), by.descending, bool(by.nulls_first))
 
     def statement(self, query: SelectQuery) -> Statement:
-        query = self.matched(joined_by_where(self.asked, query))
+        query = self.matched(joined_by_where(self.asked, self.without_totals(query)))
         inner = self.grouping(query.source)
         if inner is not None and (inner.sets or inner.below):
             raise self.asked.refused(
@@ -247,7 +248,24 @@ class _Binder(Tables):
         if (made.limit is not None or made.offset) and any(changes):
             reason = "LIMIT in a question in brackets is answered if the outer one only shows its columns"
             raise self.asked.refused(inner.start, reason, "Put it at the end of the outer question.")
-        return Outer(self.asked, made, query.source).statement(query)
+        return Outer(self.asked, made, query.source, self.one_number).statement(query)
+
+    def one_number(self, node: Node, tables: tuple[str, ...]) -> Expression:
+        """A question in brackets that has one number, about the same tables: it is released with the others."""
+        query = cast("SelectQuery", node.value)
+        if query.group is not None or len(query.items) != 1 or not any(calls(item.node) for item in query.items):
+            hint = "For example (SELECT COUNT(*) FROM t)."
+            raise self.asked.refused(node.start, "a question in brackets has one number here", hint)
+        made = self.statement(query)
+        if made.tables != tables:
+            reason = "a question in brackets is about the same table here"
+            raise self.asked.refused(node.start, reason, "Ask it by itself.")
+        found = made.outputs[0].expression
+        listed = any(isinstance(each, Different) for each in found.walk())  # of the groups of another grouping
+        if listed or made.quantiles or made.gathers is not None or made.limit is not None or made.offset:
+            reason = "a question in brackets has one count, sum or average here"
+            raise self.asked.refused(node.start, reason, "Ask it by itself.")
+        return found
 
     def keys(self, scope: Scope, query: SelectQuery, where: Predicate) -> tuple[tuple[GroupedBy, ...], list[Any]]:
         """What is grouped by, and how it is recognised in the select list."""
@@ -262,7 +280,7 @@ class _Binder(Tables):
                 continue
             if aggregated(scope, meant):
                 scope.refuse(node, "an aggregate cannot be grouped by", "Group by columns, or by functions of them.")
-            found.append(grouped_by(scope, meant, name))
+            found.append(listed_by(where, grouped_by(scope, meant, name)))
             signatures.append(mark)
         if math.prod(len(each.labels) or 1 for each in found) > MAX_CELLS:
             start = query.group[0] if query.group else Node("name", query.start)
@@ -304,7 +322,8 @@ class _Outputs(Sentences):
     def statement(self, query: SelectQuery) -> Statement:
         sorted_by = [by.node for by in query.order if by.node.kind != "number"]
         said = [*(item.node for item in query.items), *sorted_by, query.having, query.qualify]
-        if not any(each is not None and aggregated(self.scope, each) for each in said):
+        numbers = query.limit == 1 and any(each is not None and brackets(each) for each in said)
+        if not (numbers or any(each is not None and aggregated(self.scope, each) for each in said)):
             reason = "a question without COUNT, SUM, AVG or a quantile is not answered: rows are not shown"
             raise self.scope.asked.refused(query.items[0].start, reason, SHAPES)
         outputs = tuple(self.output(item) for item in query.items)
@@ -335,7 +354,7 @@ class _Outputs(Sentences):
         if node.kind == "star":
             self.scope.refuse(node, "* is not answered here", SHAPES)
         if node.kind == "select":
-            return self.scalar(node)
+            return self.binder.one_number(node, tuple(each.name for each in self.scope.tables))
         mark = signature(self.scope, node)
         if mark in self.signatures:
             return KeyOf(self.signatures.index(mark))
@@ -350,18 +369,6 @@ class _Outputs(Sentences):
         if meant is not node:
             return _Outputs(scope, self.where, self.keys, self.signatures, self.binder).expression(meant)
         return self.aggregate(node)
-
-    def scalar(self, node: Node) -> Expression:
-        """A question in brackets that has one number, about the same tables: it is released with the others."""
-        scope, query = self.scope, cast("SelectQuery", node.value)
-        if query.group is not None or len(query.items) != 1 or not any(calls(item.node) for item in query.items):
-            scope.refuse(node, "a question in brackets has one number here", "For example (SELECT COUNT(*) FROM t).")
-        made = self.binder.statement(query)
-        if made.tables != tuple(each.name for each in scope.tables):
-            scope.refuse(node, "a question in brackets is about the same table here", "Ask it by itself.")
-        if made.quantiles or made.gathers is not None or made.limit is not None or made.offset:
-            scope.refuse(node, "a question in brackets has one count, sum or average here", "Ask it by itself.")
-        return made.outputs[0].expression
 
     def ratio(self, left: Expression, part: Question, factor: Fraction, below: Total) -> Expression:
         """A sum over the number of its rows is an average."""
@@ -475,7 +482,10 @@ class _Outputs(Sentences):
     def common(self, names: Sequence[Any], where: Predicate) -> Any:
         """Groups by texts that nobody listed: only counts, and only by columns."""
         if where != self.where or not all(isinstance(name, str) for name in names):
-            hint = "For example SELECT city, COUNT(*) FROM visits GROUP BY city."
+            text = next(str(key.key) for key in self.keys if self.unlisted(key))
+            hint = (
+                f"List them: WHERE {text} IN ('a', 'b'). The common ones: SELECT {text}, COUNT(*) ... GROUP BY {text}."
+            )
             reason = "by keys that are not listed only COUNT(*) is answered, in groups of columns"
             raise self.scope.asked.refused(self.start, reason, hint)
         return KeyCount(names, where)
@@ -523,7 +533,9 @@ class _Outputs(Sentences):
             reason = "DISTINCT is answered in COUNT(DISTINCT person) only"
             scope.refuse(call, reason, f"Count persons: COUNT(DISTINCT {named}); or rows: COUNT(*).")
         if any(self.unlisted(key) for key in self.keys):
-            scope.refuse(call, "persons are not counted by keys that are not listed", "Count rows: COUNT(*).")
+            text = next(str(key.key) for key in self.keys if self.unlisted(key))
+            hint = f"Count rows, COUNT(*), or list them: WHERE {text} IN ('a', 'b')."
+            scope.refuse(call, "persons are not counted by keys that are not listed", hint)
         return Total(Persons([key.key for key in self.ordered()], where))
 
     def chooses_persons(self, target: Node) -> bool:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
+from typing import Any
 
 from discreet.core import ParameterError, UnsupportedQuery, exact
-from discreet.data import Domain
+from discreet.data import Domain, spell
 
 MAX_LENGTH = 10_000
 _SHOWN = 60  # characters of a question that a message quotes
@@ -34,14 +35,14 @@ AGGREGATES = _words(
     "REGR_SLOPE REGR_INTERCEPT REGR_R2 REGR_COUNT MIN MAX"
 )
 
-WINDOWS = frozenset(["RANK", "DENSE_RANK", "ROW_NUMBER", "LAG", "LEAD"])
+WINDOWS = frozenset(["RANK", "DENSE_RANK", "ROW_NUMBER", "LAG", "LEAD", "FIRST_VALUE"])
 """Functions that stand before OVER only."""
 
 FUNCTIONS = _words(
     "FLOOR CEIL CEILING ROUND ABS POWER POW SQRT MOD COALESCE NULLIF IF LEAST GREATEST LOWER UPPER WIDTH_BUCKET "
-    "DATE_TRUNC DATE_PART DATEPART EXTRACT CAST YEAR MONTH DAY DAYOFMONTH QUARTER WEEK WEEKOFYEAR DAYOFWEEK "
-    "WEEKDAY ISODOW DAYOFYEAR HOUR MINUTE MONTHNAME DAYNAME DATE_DIFF STRFTIME LAST_DAY MAKE_DATE TRUNC SIGN LN "
-    "LOG2 LOG10 EXP LENGTH SUBSTR LEFT RIGHT TRIM LTRIM RTRIM REPLACE CONCAT STARTS_WITH ENDS_WITH CONTAINS "
+    "DATE_TRUNC DATE_PART EXTRACT CAST YEAR MONTH DAY DAYOFMONTH QUARTER WEEK WEEKOFYEAR DAYOFWEEK WEEKDAY ISODOW "
+    "DAYOFYEAR DECADE ISOYEAR HOUR MINUTE SECOND MONTHNAME DAYNAME DATE_DIFF STRFTIME LAST_DAY MAKE_DATE TRUNC SIGN LN "
+    "LOG2 LOG10 EXP LENGTH INITCAP SUBSTR LEFT RIGHT TRIM LTRIM RTRIM REPLACE CONCAT STARTS_WITH ENDS_WITH CONTAINS "
     "GROUPING"
 )
 
@@ -58,7 +59,7 @@ SAME = {
     **dict.fromkeys(("TRY_CAST", "SAFE_CAST"), "CAST"),
     **{"VARP": "VAR_POP", "APPROX_MEDIAN": "MEDIAN", "COUNT_BIG": "COUNT", "SUBSTRING": "SUBSTR"},
     **{"TRUNCATE": "TRUNC", "DAYOFWEEK_ISO": "ISODOW", "DATEFROMPARTS": "MAKE_DATE", "DATETRUNC": "DATE_TRUNC"},
-    "EOMONTH": "LAST_DAY",
+    **{"EOMONTH": "LAST_DAY", "DATEPART": "DATE_PART", "TIMESTAMP_TRUNC": "DATE_TRUNC", "DATETIME_TRUNC": "DATE_TRUNC"},
 }
 """What other dialects call the same function."""
 
@@ -66,9 +67,13 @@ REWRITTEN = frozenset(["SAFE_DIVIDE", "DATEDIFF", "DATEADD", "DATE_ADD", "DATE_S
 REWRITTEN |= {"DATE_FORMAT", "FORMAT", "APPROX_QUANTILES", "DATE", "TO_DATE", "DIV0", "DATENAME", "DECODE"}
 """Calls that are read as other expressions: `dialects`."""
 
+_VALUES_OF_ROWS = _words(
+    "MAX MIN FIRST LAST ANY_VALUE ARG_MAX ARG_MIN MAX_BY MIN_BY MODE STRING_AGG LISTAGG GROUP_CONCAT ARRAY_AGG LIST "
+    "HISTOGRAM APPROX_TOP_COUNT JSON_AGG"
+)
+
 ONE_TABLE = "Ask about one table: SELECT COUNT(*) FROM table WHERE condition."
 JOINS = "A join looks like FROM visits v JOIN people p USING (person)."
-PLAIN = "A condition compares a column with a plain value: age >= 65, sex = 'F', visits BETWEEN 1 AND 3."
 
 _TOPICS: tuple[tuple[str, str, str], ...] = (
     (
@@ -84,7 +89,7 @@ _TOPICS: tuple[tuple[str, str, str], ...] = (
         "DISTINCT is answered in COUNT(DISTINCT person) only",
         "Count rows: COUNT(*), or COUNT(column) for those that are not missing.",
     ),
-    ("XOR DIV", "this operator is not answered", "Conditions are joined by AND, OR and NOT."),
+    ("XOR", "this operator is not answered", "Conditions are joined by AND, OR and NOT."),
     ("UNION INTERSECT EXCEPT MINUS", "several SELECTs are combined by UNION ALL only", "Ask them one at a time."),
     (
         "OVER PARTITION WINDOW QUALIFY ROWS RANGE",
@@ -92,7 +97,7 @@ _TOPICS: tuple[tuple[str, str, str], ...] = (
         "For example SUM(COUNT(*)) OVER (), or RANK() OVER (ORDER BY COUNT(*) DESC).",
     ),
     (
-        "SIMILAR GLOB REGEXP RLIKE ESCAPE REGEXP_LIKE REGEXP_MATCHES REGEXP_CONTAINS ~",
+        "SIMILAR GLOB REGEXP RLIKE REGEXP_LIKE REGEXP_MATCHES REGEXP_CONTAINS ~",
         "a regular expression is not answered",
         "Write LIKE 'a%', or list the levels that are meant: column IN ('a', 'b').",
     ),
@@ -113,8 +118,8 @@ _TOPICS: tuple[tuple[str, str, str], ...] = (
         ONE_TABLE,
     ),
     ("^ & | << >> ** !", "this operator is not answered", "Arithmetic has + - * / // and %, texts are joined by ||."),
-    (":", "a named parameter is not answered", "Write the value itself. " + PLAIN),
-    ("? $ @ {", "a parameter is not answered", "Write the value itself. " + PLAIN),
+    (":", "a named parameter is not answered", "Write the value itself."),
+    ("? $ @ {", "a parameter is not answered", "Write the value itself."),
     (
         "[ ]",
         "a list in square brackets is not answered",
@@ -213,13 +218,23 @@ class Source:
         raise known or self.no_call(position, written)
 
     def no_call(self, position: int, name: str, target: str = "x") -> UnsupportedQuery:
-        if name.upper() in ("MAX", "MIN", "FIRST", "LAST", "ANY_VALUE", "ARG_MAX", "ARG_MIN", "MODE"):
+        if name.upper() in _VALUES_OF_ROWS:
             reason = f"{shown(name)} is not answered: one person's value would be seen"
-            end = "0.01" if name.upper() in ("MIN", "FIRST", "ARG_MIN") else "0.99"
+            end = "0.01" if name.upper() == "MIN" else "0.99"
             hint = f"Ask for a quantile instead, such as QUANTILE({_cut(target, _SHOWN)}, {end})."
-            if name.upper() == "MODE":
+            if name.upper() not in ("MIN", "MAX"):
                 hint = "Count instead: SELECT a, COUNT(*) FROM t GROUP BY a ORDER BY 2 DESC LIMIT 1."
             return self.refused(position, reason, hint)
+        if name.upper() in ("NTILE", "LAST_VALUE", "NTH_VALUE", "PERCENT_RANK", "CUME_DIST"):
+            reason = f"{shown(name)} is not answered: it is a window over rows, or over groups that may be empty"
+            return self.refused(
+                position, reason, "Make bins: FLOOR(x / w) * w. Groups have RANK() OVER (ORDER BY ...)."
+            )
+        if name.upper() in ("LOG", "SKEWNESS", "KURTOSIS", "AGE"):
+            say = {"LOG": "Write LN, LOG2 or LOG10 of an answer.", "AGE": "Write DATE_DIFF('year', a, b)."}.get(
+                name.upper(), "Ask for AVG(x), AVG(POWER(x, 2)) and AVG(POWER(x, 3))."
+            )
+            return self.refused(position, f"the function {shown(name)} is not answered", say)
         hint = (
             "Answered are COUNT, SUM, AVG, MEDIAN, QUANTILE, VAR, STDDEV, CORR, COVAR_POP, COUNT_IF, FLOOR, and others."
         )
@@ -233,7 +248,18 @@ class Source:
     @property
     def example(self) -> str:
         """A hint for whoever is lost."""
-        return f"A question looks like SELECT COUNT(*) FROM {_cut(self.table, _SHOWN)} WHERE condition. {PLAIN}"
+        return f"A question looks like SELECT COUNT(*) FROM {_cut(self.table, _SHOWN)} WHERE condition. {self.plain}"
+
+    @property
+    def plain(self) -> str:
+        """A hint with conditions on this table's own columns."""
+        columns: list[tuple[str, Any]] = [pair for each in self.tables for pair in each.domain.items()]
+        columns = [(name, column) for name, column in columns if name.isidentifier()]
+        numbers = [f"{name} >= {spell(column.low)}" for name, column in columns if column.bounded]
+        texts = [(name, column.levels[0]) for name, column in columns if column.categorical]
+        levels = [f"{name} = '{level}'" for name, level in texts if type(level) is str and "'" not in level]
+        listed = ", ".join([*numbers[:1], *levels[:1]]) or "x >= 65, y = 'F'"
+        return f"A condition compares a column with a plain value: {_cut(listed, _SHOWN)}."
 
 
 def source(text: object, tables: tuple[Known, ...]) -> Source:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from discreet.data import Batch, Domain, common_unit
+from discreet.predicate import Among, Equals
 from discreet.query import MAX_CELLS, And, Not, Or, Predicate
 from discreet.row_functions import MAX_POWER, Bins, Cases, Choose, Fixed, Key, Lookup, Of, Plus, Power, Times, Value
 from discreet.sql.conditions import condition
@@ -18,7 +19,8 @@ from discreet.sql.grammar import Node
 from discreet.sql.rows import MAX_TABLE, NUMERIC, WHOLE, CellValues, cases, columns_of, combined, compiled, plain_value
 from discreet.sql.scope import Scope
 
-_FEW = 16  # different values of a function that are listed with a condition each; more are looked up by their cells
+_FEW = 16  # different values of a function that are listed with a condition each; more are looked up by their codes
+_MANY = 1024  # such values where the cells are not codes
 
 _CONDITIONS = ("=", "<>", "<", "<=", ">", ">=", "not", "and", "or", "between", "in", "like", "is", "boolean")
 _RISING = ("FLOOR", "CEIL", "CEILING", "ROUND", "DATE_TRUNC", "YEAR", "WIDTH_BUCKET")
@@ -43,8 +45,9 @@ def summed(scope: Scope, node: Node) -> Value:
             return _column(scope, node)
         case "minus":
             return _times(scope, Fixed(-1), summed(scope, node.parts[0]))
-        case "-" if any(scope.domain.column(name).calendar for name in columns_of(scope, node)):
-            return _looked_up(scope, node)  # days between two dates
+        case "-" if isinstance(_example(scope, node.parts[1]), datetime.date):
+            one, other = node.parts
+            return _days_between(scope, Node("call", node.start, (_DAY, other, one), ("DATE_DIFF", False)), node)
         case "+" | "-":
             left, right = (summed(scope, part) for part in node.parts)
             return _plus(left, right if node.kind == "+" else _times(scope, Fixed(-1), right))
@@ -62,6 +65,31 @@ def summed(scope: Scope, node: Node) -> Value:
         truths = [condition(scope, node), condition(scope, node, wanted=False)]
         return Choose(truths, [Fixed(1), Fixed(0)])
     return _looked_up(scope, node)
+
+
+def _example(scope: Scope, node: Node) -> Any:
+    """The value of an expression of one column, or of none, in the first row that could be; None if it is of more."""
+    names = columns_of(scope, node)
+    if len(names) > 1 or not all(scope.domain.column(name).listed for name in names):
+        return None
+    return compiled(scope, node)({name: plain_value(scope.domain.column(name), 0) for name in names})
+
+
+_DAY = Node("text", 0, (), "day")
+
+
+def _days_between(scope: Scope, call: Node, node: Node) -> Value:
+    """DATE_DIFF of two columns is that from a fixed day to one less that to the other: each is looked up by itself."""
+    unit, first, last = call.parts
+    ends = [_example(scope, each) for each in (first, last)]
+    times = any(isinstance(each, datetime.datetime) for each in ends) and node.kind == "-"
+    if times or not all(columns_of(scope, each) for each in (first, last)):
+        return _looked_up(scope, node)
+    fixed = Node("date", node.start, (), "2000-01-01")
+    one, other = (
+        _looked_up(scope, Node("call", node.start, (unit, fixed, each), call.value)) for each in (last, first)
+    )
+    return _plus(one, _times(scope, Fixed(-1), other))
 
 
 def _column(scope: Scope, node: Node) -> Value:
@@ -123,6 +151,8 @@ def _called(scope: Scope, node: Node) -> Value:
     if name in ("POWER", "POW") and len(parts) == 2 and parts[1].kind == "number" and parts[1].value in (1, 2, 3, 4):
         found = summed(scope, parts[0])
         return found if parts[1].value == 1 else Power(found, int(parts[1].value))
+    if name == "DATE_DIFF" and len(parts) == 3:
+        return _days_between(scope, node, node)
     if name == "IF" and len(parts) == 3:
         return _cases(scope, Node("case", node.start, parts, (False, True)))
     if name == "COALESCE" and len(parts) == 2:
@@ -146,10 +176,10 @@ def _looked_up(scope: Scope, node: Node) -> Value:
     _check_some(scope, node, different)
     if any(type(value) not in (Fraction, bool) for value in different):
         scope.refuse(node, "a number is expected here", "Sums are of numbers with declared bounds.")
-    if len(different) <= _FEW:
+    if len(different) <= (_FEW if table.whole else _MANY):
         where = [table.where(lambda found, value=value: found == value) for value in different]  # type: ignore[misc]
         return Choose(where, [Fixed(int(value) if type(value) is bool else value) for value in different])
-    if len(table.values) > MAX_TABLE:
+    if len(table.values) > MAX_TABLE or not table.whole:
         reason = f"this function has {len(table.values):,} values, more than {MAX_TABLE:,}"
         scope.refuse(node, reason, "Sum the columns themselves, or products of them.")
     step = common_unit([value for value in different if value])
@@ -198,6 +228,8 @@ def grouped_by(scope: Scope, node: Node, name: str) -> GroupedBy:
     inner, meant = scope.through(node)
     if not columns_of(inner, meant):
         scope.refuse(node, "this is the same for every row, so it makes no groups", "Leave it out.")
+    if meant.kind == "case":
+        meant = _by_texts(inner, meant)
     if meant.kind == "case" and all(each.kind in ("text", "number", "null", "boolean") for each in _results(meant)):
         return _by_cases(inner, meant, name)
     columns = columns_of(inner, meant)
@@ -207,6 +239,30 @@ def grouped_by(scope: Scope, node: Node, name: str) -> GroupedBy:
     labels = _ordered(dict.fromkeys(table.values))
     where = [table.where(lambda found, value=value: found == value and type(found) is type(value)) for value in labels]  # type: ignore[misc]
     return GroupedBy(Cases(where[:-1]), tuple(map(label, labels)), name)
+
+
+def _by_texts(scope: Scope, node: Node) -> Node:
+    """CASE WHEN city IN ('a', 'b') THEN city ... with a branch for each of the texts."""
+    pairs, otherwise = cases(node)
+    found = list[Node]()
+    for each, value in pairs:
+        target, *texts = each.parts if each.kind == "=" or (each.kind == "in" and not each.value) else (each,)
+        column = scope.column(value)
+        if column is None or not column[1].free or not texts or scope.column(target) != column:
+            found += [each, value]
+            continue
+        for text in texts:
+            found += [Node("=", each.start, (target, text)), text]
+    return Node("case", node.start, (*found, otherwise), (False, True))
+
+
+def listed_by(where: Predicate, key: GroupedBy) -> GroupedBy:
+    """A key of texts that nobody declared, as groups if the rows are chosen by them: WHERE city IN ('a', 'b')."""
+    for each in where.inner if isinstance(where, And) else (where,):
+        if not key.labels and isinstance(each, (Equals, Among)) and each.column == key.key:
+            values = [each.value] if isinstance(each, Equals) else list(each.values)
+            return GroupedBy(Cases([Equals(each.column, value) for value in values[:-1]]), tuple(values), key.name)
+    return key
 
 
 def _results(node: Node) -> list[Node]:
@@ -259,10 +315,10 @@ def _runs(scope: Scope, node: Node, name: str) -> tuple[list[int], list[Any]]:
             starts.append(column.missing_code)
             values.append(at(column.missing_code))
         return starts, values
-    listed = CellValues(scope, node).values
-    kinds = [(type(value), value) for value in listed]
-    starts = [0, *(code for code in range(1, len(listed)) if kinds[code] != kinds[code - 1])]
-    return starts, [listed[code] for code in starts]
+    table = CellValues(scope, node)
+    kinds = [(type(value), value) for value in table.values]
+    cells = [0, *(cell for cell in range(1, len(kinds)) if kinds[cell] != kinds[cell - 1])]
+    return [table.starts[0][cell] for cell in cells], [table.values[cell] for cell in cells]
 
 
 def _rises(scope: Scope, node: Node) -> bool:

@@ -29,8 +29,7 @@ from discreet.erm.exponential.grid import MOST_LISTED, CustomLoss, GridExponenti
 from discreet.erm.exponential.line import Line, LineExponential
 from discreet.erm.exponential.samplers import Cover
 from discreet.erm.risk import Risk, public_size
-from discreet.mechanisms import RankQuantile, calibrate
-from discreet.method import Promise
+from discreet.mechanisms import Promise, RankQuantile, calibrate
 
 __all__ = ["CustomLoss", "GridExponential", "LineExponential", "RankQuantile", "Tail", "promise", "propose"]
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from discreet.audit.laws import Row, Setting
+from discreet.core import Rng
 from discreet.data import Domain
-from discreet.rng import Rng
 
 
 @dataclass(frozen=True, slots=True)
