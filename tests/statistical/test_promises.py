@@ -219,7 +219,8 @@ def test_output_perturbation_keeps_its_promise_for_persons_of_many_rows():
     least = dataclasses.replace(mechanism.noise, scale=Fraction(1, 2**10))
     still = output_perturbation.OutputPerturbation(risk, mechanism.ridge, mechanism.tolerance, mechanism.step, least)
     solution = still.run(data, SeededRng(3))
-    noise = mechanism.noise.draw((1000, 2), unit=mechanism.step, rng=SeededRng(4)) * float(mechanism.step)
+    rng, step = SeededRng(4), mechanism.step
+    noise = np.array([mechanism.noise.draw((2,), unit=step, rng=rng) for _ in range(1000)]) * float(step)
     (row,), (target,) = (each[:1] for each in plain(risk, data))
     scaled = Ridge(strength / k)
     found = [risk_value(risk.loss, row[None], target[None], risk.feasible.project(solution + z), scaled) for z in noise]

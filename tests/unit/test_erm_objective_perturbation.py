@@ -18,7 +18,7 @@ from discreet.erm.nonprivate import minimiser
 from discreet.erm.objective_perturbation import ObjectivePerturbation, promise, propose
 from discreet.erm.risk import Lasso, Ridge, Risk
 from discreet.errors import ParameterError
-from discreet.mechanisms import GaussianNoise, ProductLaplaceNoise
+from discreet.mechanisms import GaussianNoise, ProductLaplaceNoise, SphericalNoise
 from discreet.rng import SeededRng
 
 FEW = Ball(20)
@@ -294,3 +294,43 @@ def test_a_step_that_is_too_long_where_the_curvature_jumps_is_halved(monkeypatch
     units, found = search._approached(np.array([-1.0]), lambda vector: vector)
     assert found
     assert units[0] * search.grain == pytest.approx(1, abs=1e-4)
+
+
+@pytest.mark.parametrize("unit", [1, 10**6])
+def test_targets_in_large_units_take_as_few_passes_as_in_small_ones(unit, monkeypatch):
+    """All targets lie near one end of a wide range: at the start every loss is a line, and curvatures jump after it."""
+    passes, rough = [], op._Objective._rough
+    monkeypatch.setattr(op._Objective, "_rough", lambda *given: passes.append(0) or rough(*given))
+    rng = np.random.default_rng(10)
+    x = rng.uniform(-1, 1, (2000, 4))
+    y = np.clip(np.exp(-5 + x[:, 0] + 0.8 * rng.normal(size=2000)), 0, 1)
+    domain = dp.Domain(
+        {f"x{i}": dp.Number(-1, 1, step="1/1000") for i in range(4)} | {"y": dp.Number(0, unit, step=unit / 1e5)}
+    )
+    table = dp.Table({f"x{i}": x[:, i] for i in range(4)} | {"y": y * unit}, domain)
+    risk = Risk(
+        CentredHuber(Fraction(unit, 8), Fraction(unit, 2)), Declared(("x0", "x1", "x2", "x3"), 2), "y", Ball(unit)
+    )
+    propose(risk, facts=table.facts, funds=Funds.of(Budget(Fraction(1, 2)))).run(table, SeededRng(3))
+    assert 0 < len(passes) < 60
+
+
+def test_the_shorter_of_laplace_and_spherical_noise_is_proposed():
+    """Rows of which the Euclidean length is bounded: spherical, by the root of 2. A column of many levels: Laplace."""
+    funds = Funds.of(Budget(1))
+    dense = dp.data.Facts(dp.Domain(x=dp.Vector(20, 1), y=dp.Category("no", "yes")), dp.Neighbours("replace-one"), 1000)
+    levels = dp.Category(*(f"v{i}" for i in range(20)))
+    leveled = dp.data.Facts(dp.Domain(x=levels, y=dp.Category("no", "yes")), dp.Neighbours("replace-one"), 1000)
+    for facts, features, law in (
+        (dense, VectorColumn("x"), SphericalNoise),
+        (leveled, Declared(("x",), 1), ProductLaplaceNoise),
+    ):
+        risk = Risk(Logistic(), features, "y", Ball(10))
+        found = propose(risk, facts=facts, funds=funds)
+        assert isinstance(found.noise, law)
+        assert 0.99 <= float(found.guarantee(facts).pure) <= 1
+        lengths = {}
+        for each in (ProductLaplaceNoise, SphericalNoise):
+            known = op._PublicNumbers(risk, found.ridge, facts)
+            lengths[each] = each(known.rough_scale(each, funds)).squared_length(known.dimension, unit=Fraction(0))
+        assert min(lengths, key=lengths.__getitem__) is law

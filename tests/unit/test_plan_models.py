@@ -248,21 +248,21 @@ def test_a_mean_over_an_unknown_number_of_rows_is_not_promised():
 def test_the_radius_is_a_parameter_of_the_promise():
     default, same, short = (
         dp.plan("logistic", budget=BUDGET, size=5912, d=6, **given)
-        for given in ({}, {"radius": 49}, {"radius": "3.98"})
+        for given in ({}, {"radius": "64.5"}, {"radius": "3.98"})
     )
-    assert (default.rows, default.radius) == (same.rows, 49)
+    assert (default.rows, default.radius) == (same.rows, Fraction(129, 2))
     assert short.taken.error < 1 / 4
     assert "length at most 3.98" in str(short)
     assert dp.plan("linear", budget=BUDGET, size=590, d=6).radius == 1
 
 
 def test_units_are_said_and_those_of_a_target_are_a_factor():
-    one = dp.plan("linear", budget=BUDGET, size=5912, d=2, radius=1)
+    one = dp.plan("linear", budget=BUDGET, size=4000, d=2, radius=1)
     assert "units: of targets in [-1, 1], squared (a miss beyond 0.25 counts linearly)" in str(one)
     assert "of length at most 1" in one.units
     domain = dp.Domain(x=dp.Number(0, 9, step=1), z=dp.Number(0, 9, step=1), age=dp.Number(-65, 65, step=1))
     radius = Fraction(65) / Fraction(1449, 1024)  # the root of two columns, as it is rounded up
-    years = dp.plan("linear", budget=BUDGET, size=5912, domain=domain, target="age", radius=radius)
+    years = dp.plan("linear", budget=BUDGET, size=4000, domain=domain, target="age", radius=radius)
     assert "units: those of age, squared (a miss beyond 16.25 counts linearly)" in str(years)
     assert years.taken.error == pytest.approx(65**2 * one.taken.error, rel=0.01)
     assert "ln 2 = 0.69 where nothing is known" in dp.plan("logistic", budget=BUDGET, size=500, d=2).units
