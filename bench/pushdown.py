@@ -53,7 +53,7 @@ def _measured(folder: Path, rows: int) -> dict[str, dict[str, float]]:
     from tests.postgres import Cluster
 
     import discreet as dp
-    from discreet.data.ingest import PrivateRows
+    from discreet.data.far import Far
 
     domain = dp.Domain(
         age=dp.Number(0, 120, step=1),
@@ -78,7 +78,7 @@ def _measured(folder: Path, rows: int) -> dict[str, dict[str, float]]:
         declared: dict[str, Any] = {"neighbours": "add-remove", "name": "people"}
         file = dp.ParquetTable(path, domain, **declared)
         places: dict[str, Callable[[Any], Any]] = {
-            "Parquet, row by row": lambda query: PrivateRows.exact_sum(file, query),
+            "Parquet, row by row": lambda query: Far.exact_sum(file, query),
             "Parquet, GROUP BY": file.exact_sum,
             "DuckDB table": dp.SqlTable(f"duckdb:{folder / 'people.duckdb'}", "people", domain, **declared).exact_sum,
             "PostgreSQL": dp.SqlTable(cluster.server("postgres"), "people", domain, **declared).exact_sum,
