@@ -54,6 +54,7 @@ from threadpoolctl import threadpool_limits
 import discreet as dp
 from bench import peers, public_tables
 from bench.pmw_peers import PYTHON, SCRIPT, ask_aim
+from bench.suites import WORKLOADS
 from discreet.answering.residual_marginals import residual_scales
 from discreet.answering.workload import answers, methods
 from discreet.guarantee import choose_order
@@ -66,8 +67,8 @@ Tables = list[npt.NDArray[Any]]
 DELTA, BETA, RUNS = "1e-6", "0.05", 5
 EPSILONS = ("0.1", "1")
 WIDTHS = {"pairs": (8, 2), "triples": (7, 3)}
-NEW = ("voters", "mortgages", "hearts", "crashes")
-NAMES = (*NEW, "anes96", "attrition", "credit", "fair", "digits")
+NEW = WORKLOADS
+NAMES = ("anes96", "attrition", "credit", "fair", "digits")
 CPU = int(os.environ.get("PEER_CPU", "1500"))
 KEPT = Path(__file__).parents[1] / ".bench-peers"
 BINNED = {
@@ -85,16 +86,17 @@ def section(what: str, names: Sequence[str] = NAMES, epsilons: Sequence[str] = E
     """The section of bench/RESULTS.md."""
     columns, width = WIDTHS[what]
     peer = peers.find("aim")
+    title = f"## All {what} of {columns} columns, {'further ' if tuple(names) == NEW else ''}unseen tables"
     if peer.missing:
         return [
             "",
-            f"## All {what} of {columns} columns, unseen tables",
+            title,
             "",
             f"**{peer.missing}: it also has the rows**",
         ]
     head = [
         "",
-        f"## All {what} of {columns} columns, unseen tables",
+        title,
         "",
         "Largest / mean error in persons over all cells, add-remove, delta 1e-6, the whole budget; ours, Gaussian and",
         f"ResidualPlanner: mean of {RUNS} runs; AIM and MST (opendp {peer.version}): one each (-: not measured).",

@@ -1,7 +1,8 @@
 """A realistic day: 300 questions of an analyst who drills down, at the default; and 5,000, for the time of each.
 
-Beside: Gaussian noise for each question, a cache of that, and one histogram for each set of columns, all with the
-bounds that the session stated. The histograms are drawn by somebody who knows all questions in advance.
+Beside: noise for each question (Gaussian; in a pure ledger Laplace), a cache of that, and one histogram for each set of
+columns, all with the bounds that the session stated. The histograms are drawn by somebody who knows all questions in
+advance.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -24,7 +25,7 @@ from discreet.query import Count, Histogram
 
 BETA = Fraction(1, 20)
 DAY, MANY = 300, 5_000
-FEW = "0.02%"
+FEW, NEAR, WIDE = "0.02%", Fraction(1, 50), 7
 
 
 def section(which: str) -> list[str]:
@@ -38,20 +39,22 @@ def _day() -> list[str]:
         "## A day of questions",
         "",
         f"{DAY} questions of an analyst who drills down on a made-up table, {ROWS:,} rows, {len(SIZES) + 1} columns; a "
-        "ledger of (1, 1e-6), the defaults of a session (1 % of the budget for a question), beta 0.05. The others have "
-        "the same bounds. Percent of the budget; more than 100 is more than there is. Errors are of the session.",
+        "ledger of (1, 1e-6), or of 1 alone, the defaults of a session (1 % of the budget a question), beta 0.05. The "
+        "others have the same bounds. Percent of the budget; more than 100 is more than there is. Errors are of the "
+        "session.",
         "",
         "| relation | answered | session | noise for each | a cache of it | a histogram for each scope | mean error | "
         "largest error | largest bound | ms CPU a question |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for relation in ("replace-one", "add-remove"):
-        lines.append(f"| {relation} | {' | '.join(_cells(people(relation)))} |")
+    for budget, pure in ((dp.Budget(1, 1e-6), ""), (dp.Budget(1), ", pure")):
+        for relation in ("replace-one", "add-remove"):
+            lines.append(f"| {relation}{pure} | {' | '.join(_cells(people(relation), budget))} |")
     return lines
 
 
-def _cells(table: dp.Table) -> list[str]:
-    session = dp.Session(table, dp.Ledger.in_memory(dp.Budget(1, 1e-6), table))
+def _cells(table: dp.Table, budget: dp.Budget) -> list[str]:
+    session = dp.Session(table, dp.Ledger.in_memory(budget, table))
     asked, answers, off, start = drill_down(DAY), list[dp.Answer](), list[float](), time.process_time()
     for question in asked:
         try:
@@ -80,8 +83,8 @@ def _others(pairs: Sequence[tuple[Any, dp.Answer]], shop: Calibration, table: dp
 
     def alone(question: Any, bound: float, place: int) -> int:
         numbers = math.prod(question.shape(domain))
-        one = noise_bound("gaussian", 10**4, copies=1, log_sets=math.log(numbers), failure=shop.failure(place)) / 10**4
-        return shop.price(dp.Gaussian(question, Fraction(bound / one).limit_denominator(2**20)))
+        one = noise_bound(shop.kind, 10**4, copies=1, log_sets=math.log(numbers), failure=shop.failure(place)) / 10**4
+        return shop.price(shop.noisy(question, Fraction(bound / one).limit_denominator(2**20)))
 
     for question, answer in pairs:
         name = meaning(question, domain)
@@ -109,35 +112,51 @@ def _histogram(scope: tuple[str, ...], held: Sequence[tuple[Any, float]], shop: 
         if shop.total is not None:
             copies = min(copies, max(1, form.cells - copies))
         failure = float(BETA) / scopes
-        one = noise_bound("gaussian", 10**4, copies=int(copies), log_sets=math.log(numbers), failure=failure) / 10**4
+        one = noise_bound(shop.kind, 10**4, copies=int(copies), log_sets=math.log(numbers), failure=failure) / 10**4
         largest = min(largest, bound / one)
     query = Histogram(scope) if scope else Count()
-    return shop.price(dp.Gaussian(query, Fraction(largest).limit_denominator(2**20)))
+    return shop.price(shop.noisy(query, Fraction(largest).limit_denominator(2**20)))
 
 
 def _many() -> list[str]:
-    table = people()
-    session = dp.Session(table, dp.Ledger.in_memory(dp.Budget(1, 1e-6), table), price=FEW)
-    times: list[tuple[bool, float]] = []
-    for question in drill_down(MANY):
-        start = time.process_time()
-        answer = session.ask(question)
-        times.append((answer.price > 0, 1000 * (time.process_time() - start)))
     lines = [
         "",
         "## Five thousand questions",
         "",
-        f"The same analyst goes on, at {FEW} of the budget for a question; a ledger in memory. Milliseconds of CPU for "
-        f"each question; all of them took {100 * float(session.ledger.spent().used()):.1f} % of the budget.",
+        f"The same analyst goes on, in a ledger in memory: at {FEW} of the budget for a question, or every answer "
+        f"within {float(NEAR):.0%} of the persons. Wide: {WIDE} more columns of 3 levels, which are asked about too. "
+        "Milliseconds of CPU for each question, and the percentage of the budget that is spent at the end of them.",
         "",
-        "| questions | paid | free: mean | free: largest | paid: mean | paid: largest |",
-        "|---|---|---|---|---|---|",
+        "| session | questions | spent | paid | refused | free: mean | free: largest | paid: mean | paid: largest |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
-    for first in (0, 1_000, 2_000, 3_000, 4_000):
-        part = times[first : first + 1_000]
-        free, paid = ([taken for was_paid, taken in part if was_paid is side] for side in (False, True))
-        cells = [f"{first + 1:,} to {first + 1_000:,}", f"{len(paid)}"]
-        for some in (free, paid):
-            cells += [f"{np.mean(some):.1f}", f"{max(some):.0f}"] if some else ["-", "-"]
-        lines.append(f"| {' | '.join(cells)} |")
+    for name, wide, terms in (
+        (f"price {FEW}", 0, {"price": FEW}),
+        (f"alpha {float(NEAR):g}", 0, {"alpha": NEAR}),
+        (f"price {FEW}, wide", WIDE, {"price": FEW}),
+        (f"alpha {float(NEAR):g}, wide", WIDE, {"alpha": NEAR}),
+    ):
+        lines += [f"| {name} | {' | '.join(cells)} |" for cells in _blocks(wide, terms)]
     return lines
+
+
+def _blocks(wide: int, terms: dict[str, Any]) -> Iterator[list[str]]:
+    """A thousand questions each: how many were paid for, and the time that they took."""
+    table, block = people(wide=wide), 1_000
+    session = dp.Session(table, dp.Ledger.in_memory(dp.Budget(1, 1e-6), table), **terms)
+    times: dict[str, list[float]] = defaultdict(list)
+    for place, question in enumerate(drill_down(MANY, wide=wide), 1):
+        start = time.process_time()
+        try:
+            kind = "paid" if session.ask(question).price else "free"
+        except dp.BudgetExceeded:
+            kind = "refused"
+        times[kind].append(1000 * (time.process_time() - start))
+        if place % block == 0:
+            spent = 100 * float(session.ledger.spent().used())
+            told = [f"{place - block + 1:,} to {place:,}", f"{spent:.1f}", f"{len(times['paid'])}"]
+            told.append(f"{len(times['refused'])}")
+            for some in (times["free"], times["paid"]):
+                told += [f"{np.mean(some):.1f}", f"{max(some):.0f}"] if some else ["-", "-"]
+            yield told
+            times.clear()

@@ -12,14 +12,17 @@ import pytest
 from discreet.ledger.address import Address
 from tests.postgres import Cluster, binaries
 
-gc.disable()
 
-
-def pytest_collection_finish() -> None:
-    """Thousands of collected tests live to the end: the garbage collector neither counts nor visits them."""
-    gc.enable()
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Collected tests live to the end: the garbage collector waits meanwhile, and does not visit them later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 def pytest_sessionfinish() -> None:

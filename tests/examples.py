@@ -148,6 +148,8 @@ ADDITIVE: tuple[Any, ...] = (
     dp.Laplace(Mistakes(RULES[0], LABELS), 10),
     dp.Gaussian(GroupSum(["sex", Bins("age", (0, 4), (0, 1))], Times(Of("age"), Of("pay"))), 30),
     dp.Laplace(GroupCount([Cases([OLD])]), 4),
+    dp.mechanisms.ZeroSumLaplace(dp.Histogram("town", dp.Equals("r", "yes")), Fraction(7, 2)),
+    dp.mechanisms.ZeroSumLaplace(dp.Histogram("town"), 3),
 )
 SELECTIONS: tuple[Any, ...] = (
     dp.Exponential(dp.mechanisms.VectorSum(("age", "pay")), 0.1),
@@ -268,8 +270,9 @@ class Recording(SeededRng):
         return super().truncated_laplace(scale, bound, size)
 
     def zero_sum_laplace(self, scale: Fraction, size: int) -> Any:
-        self.drawn.append(("zero-sum", scale))
-        return super().zero_sum_laplace(scale, size)
+        before = [*self.drawn, ("zero-sum", scale)]
+        noise, self.drawn = super().zero_sum_laplace(scale, size), before  # not the draws that it is made of
+        return noise
 
     def select(self, scores: Any, rate: Fraction, counts: Any = None) -> int:
         self.drawn.append(("select", rate))

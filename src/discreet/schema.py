@@ -721,12 +721,12 @@ def files_of(path: Path) -> tuple[Path, ...]:
     """The files that a path stands for: itself, those of a folder, or those of a pattern."""
     if path.is_dir():
         return tuple(sorted(path.glob("*.parquet")))
-    return tuple(sorted(map(Path, glob.glob(str(path))))) if _is_pattern(path) else (path,)
+    return tuple(sorted(map(Path, glob.glob(str(path), recursive=True)))) if _is_pattern(path) else (path,)
 
 
 def _is_pattern(path: Path) -> bool:
     """Whether it stands for several files; a file of this very name is that file."""
-    return any(sign in path.name for sign in "*?[") and not path.exists()
+    return any(sign in str(path) for sign in "*?[") and not path.exists()
 
 
 def _engine(declared: dict[str, Any]) -> str | None:

@@ -429,7 +429,8 @@ class Session(Shown):
         """A frame of made-up rows drawn from the hypothesis, which is made of what was released.
 
         Values are levels and numbers of the declared domain. What the session knows about is alike in these rows and in
-        the table, up to the bounds of its answers; what was never measured is spread evenly.
+        the table, up to the bounds of its answers; what was never measured is spread evenly, and so are numbers and
+        dates within the ranges that `choose_tables` counts them in.
 
         share  measure tables for them first, for this share of what is left (`choose_tables`). None: free, if anything
                was measured before; else a tenth of the budget is spent on it
@@ -452,7 +453,8 @@ class Session(Shown):
 
     def choose_tables(self, share: Exact | None = None) -> tuple[int, int]:
         """Measure the tables that synthetic rows need most: every column alone, pairs that connect them all, and some
-        triples, chosen privately. The entry of the charge, and what was paid now: the same share again is free.
+        triples where there are many rows, chosen privately; numbers and dates are counted in ranges. The entry of the
+        charge, and what was paid now: the same share again is free.
 
         share  of what is left; None: a tenth of the budget, or what is left if that is less
         """

@@ -46,6 +46,10 @@ def test_files_give_what_the_table_gives(parts, folder, run):
     found = dp.FilesTable(folder, DOMAIN, run=run, parts=parts)
     assert transcript(found) == expected
     assert transcript(dp.FilesTable(str(folder / "*.parquet"), DOMAIN, run=run, parts=parts)) == expected
+    (folder / "a" / "b").mkdir(parents=True)
+    for name, below in (("0", "a"), ("1", "a/b")):
+        (folder / f"{name}.parquet").rename(folder / below / f"{name}.parquet")
+    assert transcript(dp.FilesTable(str(folder / "**" / "*.parquet"), DOMAIN, run=run, parts=parts)) == expected
 
 
 @pytest.mark.parametrize("parts", [1, 7])

@@ -430,6 +430,8 @@ def test_what_is_drawn_is_what_is_charged(mechanism, relation):
         assert found.renyi[3] == pytest.approx(2 * float(moved.l2_squared / (2 * drawn)))  # order 2
     elif kind == "truncated":
         assert found.pure == (2 if relation == "replace-one" else 1) / drawn
+    elif kind == "zero-sum":  # a row that moves, or enters
+        assert found.pure == 2 * moved.linf / drawn
     elif kind in ("select", "flips"):  # the rate that is drawn with is one for integer steps, as the range is
         assert found.pure == moved.range * drawn
     else:

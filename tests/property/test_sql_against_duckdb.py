@@ -532,9 +532,8 @@ def compare(statement, text, core, place, table, connection):
         key = key_of(statement, domain, [row[at] for at in places])
         assert key not in there or confined(ends, there[key]), (text, row, ends, there[key])
     if "HAVING" not in core and not LIMITED.search(core) and assembly.unlisted is None:
-        assert not any(rows_of_groups(statement, assembly, domain, table)[key] for key in mine if key not in there), (
-            text
-        )
+        rows = rows_of_groups(statement, assembly, domain, table)
+        assert not any(rows[key] for key in mine if key not in there), text
     if place is not None and len(mine) == len(there):
         check_order(statement, text, place, places, domain, table, connection)
 

@@ -33,7 +33,7 @@ TOO_MUCH = "|combinations of values|has one count, sum or average here|has one n
 def time_column(rng):
     low = datetime.datetime(1975, 1, 1) + datetime.timedelta(minutes=rng.randint(0, 10**6))
     step = rng.choice(["second", "minute", "minute", "hour"])
-    length = rng.randint(50, 3000) * {"second": 1, "minute": 60, "hour": 3600}[step]
+    length = rng.randint(50, 500) * {"second": 1, "minute": 60, "hour": 3600}[step]
     return Timestamp(low, low + datetime.timedelta(seconds=length), step=step, missing=rng.random() < 0.3)
 
 
@@ -72,7 +72,7 @@ class WideAsker(Asker):
         if depth == 0 or rng.random() < 0.7:
             return super().number(depth)
         ways = ["DATE_DIFF('day', begun, ended)", "YEAR(begun) - YEAR(ended)", "HOUR(seen)", "MINUTE(seen) + 2"]
-        ways += ["DATE_DIFF('month', begun, ended)", f"CAST({self.plain_atom()} AS INTEGER)", "ended - begun"]
+        ways += ["DATE_DIFF('month', begun, ended)", f"CAST({self.plain_atom()} AS INTEGER)", "(ended - begun)"]
         ways += [
             f"{self.number(0)}::DOUBLE / 4",
             "DATE_DIFF('day', DATE '1975-03-01', seen)",
@@ -131,7 +131,7 @@ class WideAsker(Asker):
                 "",
                 None,
             )
-        first = f"WITH a AS (SELECT * FROM people{where}), b AS (SELECT * FROM a{other})"
+        first = f"WITH a AS (SELECT * FROM people{where}), b AS (SELECT * FROM a people{other})"
         group = rng.choice(["", " GROUP BY 1"])
         return (
             f"{first} SELECT {self.key() + ' AS k0, ' if group else ''}{one} AS v0, {two} AS v1 FROM b people{group}",

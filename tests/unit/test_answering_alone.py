@@ -120,6 +120,18 @@ def test_a_count_that_is_read_off_a_marginal_that_was_bought_for_it_has_the_devi
     assert answer.error_bound > 1.5 * answer.alone  # for every set of levels at once
 
 
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_parts_that_are_measured_in_one_charge_have_each_their_own_noise(relation):
+    session = opened(relation)
+    both = session.ask("SELECT sex, SUM(age), COUNT(*) FROM people GROUP BY sex")
+    assert both.alone["COUNT(*)"] < both.error_bound["COUNT(*)"]
+    more = session.ask("SELECT SUM(age), COUNT(*) FROM people WHERE town = 'l4'")
+    assert more.price > 0
+    assert more.alone["SUM(age)"] < more.error_bound["SUM(age)"]
+    cells = session.ask("SELECT sex, COUNT(*), COUNT(*) FILTER (WHERE age < 60) AS young FROM people GROUP BY sex")
+    assert cells.price > 0
+
+
 def test_words_and_records_have_it():
     session = opened()
     answer = session.ask(count(9))

@@ -79,6 +79,10 @@ OURS, ADASSP = (" / ".join(f"{number(UNSEEN[each][place]):.3f}" for each in ("0.
 PARTS = ROOT / "bench" / "parts"
 PAIRS = {(each[0], each[1]): each[2:] for each in rows((PARTS / "pmw_pairs.md").read_text())}
 CREDIT, ATTRITION = PAIRS["credit", "1"], PAIRS["attrition", "1"]
+FURTHER = {each[0]: each[2:] for each in rows((PARTS / "pmw_pairs_further.md").read_text()) if each[1] == "1"}
+CHOSEN_BY_SIZE = [
+    ", ".join(FURTHER[name][place].split(" (")[0] for name in ("voters", "mortgages", "hearts")) for place in (0, 3, 4)
+]
 CLASSES = [
     next(each for each in rows((PARTS / f"unseen_{name}.md").read_text()) if each[0] == "1")
     for name in ("levels", "stops")
@@ -91,6 +95,7 @@ IN_README = {
         f"{CREDIT[3]} (AIM), {CREDIT[4]} (MST), {CREDIT[2]} (ResidualPlanner in floats)",
     ],
     "the same of `attrition`": [ATTRITION[0].split(" (")[0], f"{ATTRITION[3]} (AIM), {ATTRITION[4]} (MST)"],
+    "the same of `voters`": [CHOSEN_BY_SIZE[0], f"{CHOSEN_BY_SIZE[1]} (AIM), {CHOSEN_BY_SIZE[2]} (MST)"],
     "logistic regression on `levels` and `stops`": [OURS_RIGHT, f"{PEER_RIGHT} (diffprivlib, best of a grid)"],
     "linear regression on `diamonds`": [OURS, f"{ADASSP} (AdaSSP)"],
     "a conjunction of 3 in 50 bits": [f"{BITS[0]:.3f}, with a promise", f"{BITS[1]:.3f} (diffprivlib)"],
@@ -146,6 +151,7 @@ def test_the_figures_of_the_comparison_page_are_those_that_were_measured():
     assert both == IN_README["a million discrete Laplace draws"]
     tables = dict(zip(ours, shown(COMPARISON, "all pairs and triples"), strict=False))
     assert tables["discreet"] == TABLES
+    assert shown(COMPARISON, "the same of `voters`")[0] == CHOSEN_BY_SIZE[0]
     aim, everything = f"{LARGEST[1]:.0f} / {MEAN[1]:.1f}", f"{ALL_LARGEST[1]:.0f} / {ALL_MEAN[1]:.1f}"
     assert tables["opendp"].startswith(f"{aim} (AIM), {everything} (all marginals")
     fit = dict(zip(ours, shown(COMPARISON, "logistic regression, 100,000 rows"), strict=False))

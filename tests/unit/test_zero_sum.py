@@ -11,7 +11,7 @@ import pytest
 
 import discreet as dp
 from discreet.answering import Marginals
-from discreet.answering.measurement import Measured, interval, own_error
+from discreet.answering.measurement import Measured, asked_for, interval, own_error
 from discreet.answering.workload import answers
 from discreet.catalogue import CATALOGUE
 from discreet.errors import ParameterError
@@ -176,5 +176,7 @@ def test_the_intervals_of_a_measurement_are_those_of_its_own_law():
         each = 0.05 * 31 / 32 / 3
         bound = (high - low)[0] / 2
         assert 2 * ZeroSumNoise(20, groups).tail(int(bound) + 1) <= each < 2 * ZeroSumNoise(20, groups).tail(int(bound))
+        by_itself = asked_for(measured, query, DOMAIN, failure=0.05, total=6.0)[1]
+        assert set(by_itself.tolist()) == {ZeroSumNoise(20, groups).quantile(0.05, log_sets=math.log(3))}
         private = own_error(query, "zero-sum", 20.0, 1.0, 3, failure=0.05, levelled=False)
         assert private == ZeroSumNoise(20, 3).quantile(0.05 * 31 / 32, log_sets=math.log(3))

@@ -378,7 +378,8 @@ class Knowledge:
         asked and answered before: by the noise that was drawn for it. None of an answer that nothing was drawn for."""
         if answer.source == "public":
             return np.zeros(np.shape(answer.value))
-        for measured in self._by_entry.get(answer.entry or 0, ()):
+        drawn, name = self._by_entry.get(answer.entry or 0, ()), meaning(question, self.domain)
+        for measured in sorted(drawn, key=lambda one: meaning(one.shown, self.domain) != name):  # its own first
             found = asked_for(measured, question, self.domain, failure=failure, total=self.calibration.total)
             if found is not None:
                 value, errors = found

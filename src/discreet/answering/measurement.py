@@ -244,18 +244,17 @@ def asked_for(
     level, form = measured.levelled(total), linear(question, domain)
     levelled, numbers = level is not measured, measured.value.size
     own = failure / (1 - SETS) if measured.query.groups else failure  # nothing is kept for sets
-    error = own_error(
-        *(measured.query, measured.kind, measured.scale, measured.unit, numbers), failure=own, levelled=levelled
-    )
+    own_terms = (measured.query, measured.kind, measured.scale, measured.unit, numbers)
+    error = own_error(*own_terms, failure=own, levelled=total is not None)
     if meaning(measured.shown, domain) == meaning(question, domain):
         shape = measured.shown.shape(domain)
         return level.value.ravel()[: math.prod(shape)].reshape(shape), np.full(shape, error)
-    if form is None or not question.counting:
+    if form is None or not (form.weight[form.place >= 0] == 1).all():
         return None
     if numbers == 1 and total is not None and question.marginal and form.outputs == (2,):
-        first = float(measured.value)  # of two groups that make up all rows one was counted
-        at = group_meanings(question, domain).index(meaning(measured.query, domain))
-        return np.array([first, total - first] if at == 0 else [total - first, first]), np.full(2, error)
+        one, name = float(measured.value), meaning(measured.query, domain)  # of two groups that are all rows
+        counted = [name == each for each in group_meanings(question, domain)]
+        return (np.where(counted, one, total - one), np.full(2, error)) if any(counted) else None
     if not measured.marginal or not set(form.scope) <= set(scope_of(measured.query, domain)):
         return None
     value, _ = read_off(measured, form, domain, failure=failure, total=total)

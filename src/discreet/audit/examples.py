@@ -168,7 +168,7 @@ def first_counts(released: Any) -> float:
 
 def _workloads() -> tuple[Attack, ...]:
     tables = c.Marginals([c.Histogram("v"), c.Count(c.Equals("v", "a"))], [_HALF, 1], "laplace")
-    chosen = c.ChosenTables(("v", "w"), 6, Fraction(1, 20), 0, "laplace")
+    chosen = c.ChosenTables((c.Bins("v", (0, 1), (0, 1)), "w"), 6, Fraction(1, 20), 0, "laplace")
     weights = c.AveragedWeights([c.Histogram("v")], 3, 2, Fraction(1, 4), 4)
     return (
         _replace(_LETTERS, tables, ("ab", "bb"), first_table_price, reach=8),

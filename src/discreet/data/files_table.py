@@ -413,8 +413,8 @@ def found_files(paths: Sequence[str | os.PathLike[str]], *, missing: bool = Fals
     for path in paths:
         text = os.fspath(path)
         if os.path.isdir(text) or (any(sign in text for sign in "*?[") and not os.path.exists(text)):
-            all_of = Path(text).glob("*.parquet") if os.path.isdir(text) else map(Path, glob.glob(text))
-            here = {resolved(each) for each in all_of}
+            pattern = f"{glob.escape(text)}/*.parquet" if os.path.isdir(text) else text
+            here = {resolved(each) for each in glob.glob(pattern, recursive=True)}
             _refuse_versions(here)
             found |= here
         elif os.path.isfile(text) or not missing:

@@ -12,6 +12,7 @@ or not.
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -108,36 +109,42 @@ class Over(Expression):
         places = [tuple(each.of(group).value for each, _, _ in self.order) for group in shown]
         found = [(group, NULL_OR_ANY) for group in ordered if id(group) not in ids]
         certain = all(id(group) in chosen.sure for group in ordered)
+        if self.function not in ("LAG", "LEAD", "FIRST_VALUE"):
+            return [*found, *zip(shown, self._ranks(places, shown, ordered, chosen), strict=True)]
         step = -self.away if self.function == "LAG" else self.away
         for at, group in enumerate(shown):
-            if self.function in ("LAG", "LEAD", "FIRST_VALUE"):
-                step = -at if self.function == "FIRST_VALUE" else step
-                one = self.inner.of(shown[at + step]) if 0 <= at + step < len(shown) else Estimated(None)
-                found.append((group, one if certain else Estimated(one.value, -math.inf, math.inf)))
-            else:
-                found.append((group, self._rank(at, places, shown, ordered, chosen)))
+            to = 0 if self.function == "FIRST_VALUE" else at + step
+            one = self.inner.of(shown[to]) if 0 <= to < len(shown) else Estimated(None)
+            found.append((group, one if certain else Estimated(one.value, -math.inf, math.inf)))
         return found
 
-    def _rank(
-        self, place: int, places: Sequence[Any], shown: Sequence[Group], possible: Sequence[Group], chosen: Chosen
-    ) -> Estimated:
-        first = place if self.function == "ROW_NUMBER" else places.index(places[place])
-        before = [at for at in range(first) if shown[at].rows.value > 0]  # SQL has no groups without rows
-        value = 1 + len({places[at] for at in before} if self.function == "DENSE_RANK" else before)
+    def _ranks(
+        self, places: Sequence[Any], shown: Sequence[Group], possible: Sequence[Group], chosen: Chosen
+    ) -> list[Estimated]:
+        """The ranks of the groups that are shown: SQL has no groups without rows."""
+        dense, values, rows, different = self.function == "DENSE_RANK", list[int](), 0, set[Any]()
+        for at, group in enumerate(shown):
+            tied = at and places[at] == places[at - 1] and self.function != "ROW_NUMBER"
+            values.append(values[-1] if tied else 1 + (len(different) if dense else rows))
+            if group.rows.value > 0:
+                rows += 1
+                different.add(places[at])
         noisy = any(part.aggregate for each, _, _ in self.order for part in each.walk())
         if not noisy and all(id(group) in chosen.sure for group in possible):
-            return Estimated.exactly(value)
+            return [Estimated.exactly(value) for value in values]
         if len(self.order) > 1 or not noisy:
-            return Estimated(value, 1.0, float(len(possible)))
+            return [Estimated(value, 1.0, float(len(possible))) for value in values]
         ((expression, down, _),) = self.order
-        mine, others = expression.of(shown[place]), [each for each in possible if each is not shown[place]]
-        ends = [_turned(expression.of(other), down) for other in others]
-        low, high = _turned(mine, down)
-        there = [id(other) in chosen.sure and other.rows.ends[0] > 0 for other in others]
-        surely = sum(end[1] < low and sure for end, sure in zip(ends, there, strict=True))
-        maybe = sum(end[0] <= high for end in ends)
-        least = 1 + (min(1, surely) if self.function == "DENSE_RANK" else surely)
-        return Estimated(value, float(min(least, value)), float(max(1 + maybe, value)))
+        ends = {id(group): _turned(expression.of(group), down) for group in possible}
+        there = [group for group in possible if id(group) in chosen.sure and group.rows.ends[0] > 0]
+        lows, highs = sorted(low for low, _ in ends.values()), sorted(ends[id(group)][1] for group in there)
+        found = list[Estimated]()
+        for value, group in zip(values, shown, strict=True):
+            low, high = ends[id(group)]
+            surely, maybe = bisect.bisect_left(highs, low), bisect.bisect_right(lows, high) - 1  # without itself
+            least = 1 + (min(1, surely) if dense else surely)
+            found.append(Estimated(value, float(min(least, value)), float(max(1 + maybe, value))))
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,7 @@ REWRITTEN |= {"DATE_FORMAT", "FORMAT", "APPROX_QUANTILES", "DATE", "TO_DATE", "D
 
 _VALUES_OF_ROWS = _words(
     "MAX MIN FIRST LAST ANY_VALUE ARG_MAX ARG_MIN MAX_BY MIN_BY MODE STRING_AGG LISTAGG GROUP_CONCAT ARRAY_AGG LIST "
-    "HISTOGRAM APPROX_TOP_COUNT JSON_AGG"
+    "JSON_AGG"
 )
 
 ONE_TABLE = "Ask about one table: SELECT COUNT(*) FROM table WHERE condition."
@@ -102,7 +102,7 @@ _TOPICS: tuple[tuple[str, str, str], ...] = (
         "Write LIKE 'a%', or list the levels that are meant: column IN ('a', 'b').",
     ),
     ("EXISTS ANY SOME", "a subquery is not answered here", "A question in brackets is allowed only after FROM."),
-    ("ALL", "ALL is not read", "Leave it out."),
+    ("ALL", "ALL is not read here", "Leave it out, or compare with a plain value."),
     ("ROLLUP CUBE GROUPING SETS", "several groupings are answered after GROUP BY only", "GROUP BY ROLLUP (a, b)."),
     ("TABLESAMPLE SAMPLE", "sampling is not answered", "Leave it out: the answer is about all rows."),
     (
