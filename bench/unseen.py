@@ -225,7 +225,7 @@ def _lost(epsilon: float, pairs: Sequence[tuple[str, Scores, Scores]], majority:
         if not theirs:
             continue
         apart = 2 * np.hypot(statistics.stdev(ours), statistics.stdev(theirs))
-        if _mean(theirs) - _mean(ours) > apart:
+        if _mean(theirs) - _mean(ours) > max(apart, 5e-5):  # below that the figures that are shown are the same
             same = abs(_mean(theirs) - majority) < 5e-5
             why = "; the peer's best point answers the commoner class for every row" if same else ""
             yield f"epsilon {epsilon:g}, {peer}: {_mean(ours):.4f} against {_mean(theirs):.4f}{why}"
