@@ -56,7 +56,7 @@ CODE = 41_800
 """The most lines of code: 24,000 for counts, models, rules and the ledger; 9,760 for SQL by groups, dates, dialects and
 several tables, prices, display, models in files, PostgreSQL, residual marginals, chosen tables, objective perturbation;
 3,700 for the service, its keys, page and client; 2,700 for rows elsewhere: files, Spark, databases; 1,000 for tables
-that grow; 640 for zero-sum and spherical noise, bounds of answers by themselves, ranges in made-up rows, times of day."""
+that grow; 640 for zero-sum and spherical noise, bounds of single answers, ranges in made-up rows, times of day."""
 
 FACE = "discreet"
 FACE_USERS = "audit"
