@@ -394,8 +394,8 @@ class Asker:
         return f"SELECT {one} AS k0, {other} AS k1, {numbers} FROM {source}{where} GROUP BY {by}"
 
     def union(self, source, where):
-        """Two questions below each other."""
-        two = (f"SELECT '{name}' AS k0, COUNT(*) AS v0, {self.aggregate()} AS v1" for name in "ab")
+        """Two questions below each other. Without the cast duckdb rounds the sums of one to the digits of the other."""
+        two = (f"SELECT '{name}' AS k0, COUNT(*) AS v0, CAST({self.aggregate()} AS DOUBLE) AS v1" for name in "ab")
         return f" FROM {source}{where} UNION ALL ".join(two) + f" FROM {source}"
 
     def source(self):
