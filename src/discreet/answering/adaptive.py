@@ -27,7 +27,7 @@ as some 700 counts. With a price a marginal is bought, for that price, when some
 the question is then nearly as near as if it were measured alone. With alpha it is bought when that keeps all that is
 paid below one and a half times what the questions cost alone; a threshold when the questions that it would have made
 free, since as much as it costs was spent and since the last time the hypothesis was wrong, have cost as much, and when
-it is at most a quarter of what is left.
+it is at most half of what is left and within max_price.
 A threshold is not asked about columns of which nothing was measured: the hypothesis knows nothing about them, and would
 be wrong.
 
@@ -683,11 +683,12 @@ class AdaptiveAnswers:
         return self.calibration.price(self.calibration.alone(Count(), order))
 
     def _threshold_pays(self, paid: int) -> bool:
-        """Whether a threshold costs no more than this, which was paid, and than a quarter of what is left."""
+        """Whether a threshold costs no more than this, which was paid, than half of what is left, and than max_price."""
         number = self.transcript.next_order
         conversation = self.calibration.threshold(number)
         price = self.calibration.price(conversation)
-        return price <= min(paid, self.calibration.left() // 4) and self.calibration.theta(conversation, number) > 0
+        most = min(paid, self.calibration.left() // 2, self.most * self.calibration.cap)
+        return price <= most and self.calibration.theta(conversation, number) > 0
 
     def worth_opening(self) -> bool:
         """Whether a threshold is worth its price now."""
