@@ -683,7 +683,7 @@ class AdaptiveAnswers:
         return self.calibration.price(self.calibration.alone(Count(), order))
 
     def _threshold_pays(self, paid: int) -> bool:
-        """Whether a threshold costs no more than this, which was paid, than half of what is left, and than max_price."""
+        """Whether a threshold costs no more than this, which was paid, half of what is left, and max_price."""
         number = self.transcript.next_order
         conversation = self.calibration.threshold(number)
         price = self.calibration.price(conversation)
