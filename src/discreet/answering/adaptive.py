@@ -687,8 +687,8 @@ class AdaptiveAnswers:
         number = self.transcript.next_order
         conversation = self.calibration.threshold(number)
         price = self.calibration.price(conversation)
-        most = min(paid, self.calibration.left() // 2, self.most * self.calibration.cap)
-        return price <= most and self.calibration.theta(conversation, number) > 0
+        within = price <= min(paid, self.calibration.left() // 2) and price <= self.most * self.calibration.cap
+        return within and self.calibration.theta(conversation, number) > 0
 
     def worth_opening(self) -> bool:
         """Whether a threshold is worth its price now."""
