@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -342,12 +343,25 @@ def test_after_a_threshold_has_fired_the_next_one_must_be_saved_for_again():
     assert len([body for body in charges(session) if body["mode"] == "conversation"]) == 1
 
 
-def test_a_threshold_is_never_more_than_a_quarter_of_what_is_left():
+def test_a_threshold_is_never_more_than_half_of_what_is_left():
     session = opened(dp.Budget("0.5", 1e-6), alpha=0.02)
     session.ask(Histogram(("age",)))
     session.ask(Histogram(("sex",)))
     session._answers.transcript.saved = 10**12
     session.ask(Count(And(Equals("sex", "F"), Between("age", 50, 90))))
+    assert {body["mode"] for body in charges(session)} == {"release"}
+
+
+def test_a_threshold_above_max_price_is_not_opened_and_the_question_is_answered_alone():
+    session = opened(dp.Budget(5, 1e-6), alpha=0.05)
+    for columns in (("age", "region"), ("sex",)):
+        dp.release(dp.Gaussian(Histogram(columns), scale=10), session.table, ledger=session.ledger)
+    answers = session._answers
+    answers.transcript.saved = 10**12
+    threshold = answers.calibration.price(answers.calibration.threshold(answers.transcript.next_order))
+    assert answers.worth_opening()
+    answers.most = Fraction(threshold - 1, answers.calibration.cap)
+    assert session.ask(a_question(np.random.default_rng(3))).source == "direct"
     assert {body["mode"] for body in charges(session)} == {"release"}
 
 
