@@ -20,7 +20,8 @@ from threadpoolctl import threadpool_limits
 
 from discreet.answering.linear_query import Question, linear
 from discreet.data import Category, Domain, Number
-from discreet.hypothesis import Dense, Factored, Linear, tree_cells
+from discreet.hypothesis import Dense, Linear, tree_cells
+from discreet.hypothesis.graphical_model import Factored
 from discreet.query import Among, And, Between, Count, Equals, Histogram
 
 POWERS = (6, 7, 8)

@@ -12,7 +12,7 @@ ours stops there, and the questions that it refuses are counted.
     cache     Gaussian noise; a question that means the same as an earlier one gets its answer, free
     lecture   the lecture's private multiplicative weights (and the cache)
     pmw       the same with better constants
-    ours      a Session that may pay a fifth of the budget for one question
+    ours      a Session as it is by default
 
 lecture and pmw start only if the budget pays for their worst case: they get an ample one. Ours is run several times;
 the run with the middle end is shown, and the ends of all of them.
@@ -207,8 +207,7 @@ def _ended(run: Drawn) -> str:
 
 def our_run(table: dp.Table, asked: Sequence[Count]) -> Drawn:
     ledger = dp.Ledger.in_memory(BUDGET, table)
-    # A threshold costs 13 % of the budget at once: more than a question may without saying so.
-    talk = dp.Session(table, ledger, alpha=ALPHA, beta=BETA, questions=len(asked), max_price="20%")
+    talk = dp.Session(table, ledger, alpha=ALPHA, beta=BETA, questions=len(asked))
     return _held_against_the_truth(table, ledger, asked, lambda question: int(talk.ask(question).value))
 
 

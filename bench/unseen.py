@@ -1,9 +1,9 @@
 """Our defaults on tables that no constant was chosen on, beside every peer at its default and at its best.
 
     make bench SUITE=unseen            one suite for each table of bench/public_tables.py, KEPT_ASIDE
-    make bench SUITE=unseen_credit     one of them again
+    make bench SUITE=unseen_houses     one of them again
     make bench SUITE=seen              the tables that constants were chosen on, in the same way
-    make bench SUITE=looked            Adult and the larger census, whose figures were known
+    make bench SUITE=looked            tables whose figures were in view when rules were settled
     KEEP_PEERS=1 make bench SUITE=...  ours again; the peers' figures of the part there is stay, with their date
 
 Equal guarantees are compared: delta = 1e-6, or pure. A peer's best is the best point of the grid below, chosen on the
@@ -188,7 +188,8 @@ def _opacus_job(rows: int, epsilon: float, rate: float, clip: float, epochs: int
 def _head(table: PublicTable, kind: str, said: str, columns: Sequence[str]) -> list[str]:
     rows, width = table.matrix().shape
     choice = "constants were" if table.name in (*SEEN["classes"], *SEEN["numbers"]) else "nothing was"
-    known = "that two rules were settled with in view" if table.name in LOOKED_AT else f"that {choice} chosen on"
+    looked = table.name in (*LOOKED_AT["classes"], *LOOKED_AT["numbers"])
+    known = "that rules were settled with in view" if looked else f"that {choice} chosen on"
     return [
         "",
         f"## {kind} on a table {known}: {table.name}, {int(0.7 * rows):,} rows, {width} features",

@@ -14,8 +14,9 @@ import random
 import cloudpickle
 
 import discreet as dp
-from discreet.data import Batch, gathered_of, row_function, slices_of
+from discreet.data import Batch, gathered_of, row_function
 from discreet.data.rows import total_of
+from discreet.data.slices import slices_of
 
 
 class Elsewhere(dp.Table):

@@ -22,11 +22,13 @@ from discreet.erm.exponential.grid import GridExponential
 from discreet.erm.exponential.line import LineExponential
 from discreet.erm.feasible_sets import Ball, interval
 from discreet.erm.features import Constant, Declared
-from discreet.erm.losses import Absolute, Huber, Logistic, Squared
+from discreet.erm.losses import Absolute, Huber, Logistic, RangedHuber, Squared
 from discreet.erm.network import NeuralDescent
 from discreet.erm.noisy_moments import NoisyMoments
 from discreet.erm.objective_perturbation import ObjectivePerturbation
 from discreet.erm.output_perturbation import OutputPerturbation
+from discreet.erm.ranged_features import RangedFeatures
+from discreet.erm.ranged_regression import RangedRegression
 from discreet.erm.risk import Risk
 from discreet.mechanisms import (
     Conversation,
@@ -170,6 +172,20 @@ MODELS: tuple[Any, ...] = (
     ObjectivePerturbation(
         Risk(Logistic("1/2"), Declared(("age", "pay"), 2), "y", Ball(20)),
         *("1/4", GaussianNoise(20), "1/65536", "1/65536", "1/65536", GaussianNoise("1/64")),
+    ),
+    RangedRegression(
+        *(RankQuantile("pay", "1/2", Fraction(1, 10)), RankQuantile("pay", "3/4", Fraction(1, 10))),
+        ObjectivePerturbation(
+            Risk(RangedHuber("1/4", -1, 1), Declared(("age",), 1), "pay", Ball(3)),
+            *("1/4", ProductLaplaceNoise(20), "1/65536", "1/65536", "1/65536", ProductLaplaceNoise("1/64")),
+        ),
+    ),
+    RangedFeatures(
+        (RankQuantile("age", "1/2", Fraction(1, 10)),),
+        (RankQuantile("age", "3/4", Fraction(1, 10)),),
+        Descent(
+            Risk(Logistic(), Declared(("age", "pay"), 16), "y", Ball(2)), GaussianNoise(40), 3, Last(Fraction(1, 10))
+        ),
     ),
     NoisyMoments(Risk(Squared(), Declared(("age",), 1), "pay", Ball(20)), GaussianNoise(2**36)),
     NeuralDescent(Declared(("age", "pay"), 16), "y", (2,), Fraction(1), CoordinateLaplaceNoise(30), 2, Fraction(1), 3),

@@ -22,7 +22,6 @@ import httpx
 import discreet as dp
 from discreet.serve.app import create_app
 from discreet.serve.keys import Keys
-from discreet.serve.service import add_analyst
 from discreet.serve.settings import Settings
 
 SCHEMA = """
@@ -103,10 +102,10 @@ class House:
         return dp.Ledger.open(schema.ledger, state_dir=self.state)
 
     def add(self, *names: str, **given: Any) -> str:
-        """A key of each name, the last one's text; given: as for `add_analyst`."""
+        """A key of each name, the last one's text; given: as for `Keys.add_analyst`."""
         ledgers = {path.stem: self.ledger(path.stem) for path in self.schemas}
         for name in names:
-            self.keys[name] = add_analyst(Keys(self.keys_file), ledgers, name, **given)["key"]
+            self.keys[name] = Keys(self.keys_file).add_analyst(ledgers, name, **given)["key"]
         for each in ledgers.values():
             each.close()
         return self.keys[names[-1]]

@@ -6,10 +6,19 @@ keep the old one readable.
 
 from __future__ import annotations
 
-from discreet import answering, data, erm, guarantee, mechanisms, pac, query
-from discreet.erm import descent, network, noisy_moments, objective_perturbation, output_perturbation, scoring
+from discreet import answering, core, data, erm, mechanisms, pac, person_rows, query
+from discreet.core import Json
+from discreet.erm import (
+    descent,
+    network,
+    noisy_moments,
+    objective_perturbation,
+    output_perturbation,
+    ranged_features,
+    ranged_regression,
+    scoring,
+)
 from discreet.erm.exponential import grid, line
-from discreet.records import Json
 
 CATALOGUE: dict[str, type] = {
     "above-threshold-laplace/1": mechanisms.AboveThresholdLaplace,
@@ -32,7 +41,7 @@ CATALOGUE: dict[str, type] = {
     "bits/1": data.Bits,
     "box-rule/1": pac.BoxRule,
     "box/1": erm.Box,
-    "budget/1": guarantee.Budget,
+    "budget/1": core.Budget,
     "cases/1": query.Cases,
     "category/1": data.Category,
     "centred-huber/1": erm.CentredHuber,
@@ -88,18 +97,22 @@ CATALOGUE: dict[str, type] = {
     "missing/1": query.Missing,
     "mistakes/1": pac.Mistakes,
     "model-rule/1": scoring.ModelRule,
-    "neighbours/1": guarantee.Neighbours,
+    "neighbours/1": core.Neighbours,
     "neural-descent/1": network.NeuralDescent,
     "noisy-counts/1": pac.NoisyCounts,
     "noisy-moments/1": noisy_moments.NoisyMoments,
     "not/1": query.Not,
     "number/1": data.Number,
     "objective-perturbation/1": objective_perturbation.ObjectivePerturbation,
+    "of-persons/1": query.OfPersons,
     "of/1": query.Of,
     "or/1": query.Or,
     "output-perturbation/1": output_perturbation.OutputPerturbation,
     "pair-prefix/1": pac.PairPrefix,
     "permute-and-flip/1": mechanisms.PermuteAndFlip,
+    "person-key/1": person_rows.PersonKey,
+    "person-number/1": person_rows.PersonNumber,
+    "person-rows/1": person_rows.PersonRows,
     "persons/1": query.Persons,
     "pinball/1": erm.Pinball,
     "plus/1": query.Plus,
@@ -108,6 +121,10 @@ CATALOGUE: dict[str, type] = {
     "prefix-search/1": pac.PrefixSearch,
     "product-laplace-noise/1": mechanisms.ProductLaplaceNoise,
     "product-laplace/1": mechanisms.ProductLaplace,
+    "ranged-columns/1": ranged_features.RangedFeatures,
+    "ranged-features/1": erm.Ranged,
+    "ranged-huber/1": erm.RangedHuber,
+    "ranged-regression/1": ranged_regression.RangedRegression,
     "rank-bounds/1": pac.RankBounds,
     "rank-quantile/1": mechanisms.RankQuantile,
     "reorder-slice-box/1": pac.ReorderSlice,

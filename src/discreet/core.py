@@ -55,6 +55,7 @@ from discreet.errors import (
     Unproven,
     Unreachable,
     UnsupportedQuery,
+    quietly,
 )
 from discreet.exact import Exact, percent, whole
 from discreet.funds import (

@@ -44,6 +44,9 @@ def _words(stored: dict[str, Any]) -> str:
     if name in _QUERIES:
         condition = revive(stored["where"], _PREDICATES).in_words()
         return _QUERIES[name](stored) + ("" if condition == "always" else f" where {condition}")
+    if name == "of-persons/1":
+        said, where = _words(stored["query"]), revive(stored["made"]["where"], _PREDICATES).in_words()
+        return f"of the rows of each person{'' if where == 'always' else f' where {where}'}: {said}"
     if name == "reply/1":
         return f"{stored['analyst']} asked: {stored['what']}"
     if "query" in stored:

@@ -33,7 +33,11 @@ Errors that a program may want to act on keep their numbers as fields.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
+
+Result = TypeVar("Result")
 
 
 class DiscreetError(Exception):
@@ -209,4 +213,18 @@ class Unreachable(ServiceError):
 
 
 class ServiceFailed(ServiceError):
-    """Something went wrong inside the service; a charge that was made stays."""
+    """Something went wrong inside the service; a charge that was made stays. That is all that is told about it."""
+
+    def __init__(self, message: str = "something went wrong inside the service; a charge that was made stays") -> None:
+        super().__init__(message)
+
+
+def quietly(work: Callable[[], Result], complaint: str, *, kind: type[DiscreetError] = SchemaError) -> Result:
+    """Do work in a foreign library; of its failure only the type survives, since the text may quote a row."""
+    try:
+        return work()
+    except DiscreetError:
+        raise
+    except Exception as error:
+        failure = type(error).__name__
+    raise kind(f"{complaint} ({failure})")

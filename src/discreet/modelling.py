@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import discreet as dp
-from discreet.plan import KINDS
+from discreet.plan import KINDS, method_names
 
 if TYPE_CHECKING:
     from discreet.plan import Plan
@@ -79,9 +79,7 @@ def fit_estimator(
 
     An option is refused where it means nothing, and so is a method that a plan does not list: before the charge.
     """
-    from discreet.plan.models import names
-
-    listed, method = names(kind), chosen.pop("method")
+    listed, method = method_names(kind), chosen.pop("method")
     if method not in (None, "auto", *listed):
         raise dp.errors.ParameterError(
             f"--method of {kind} is one of auto, {', '.join(listed)}; found {method!r}"

@@ -8,6 +8,7 @@
     GroupCount(keys)        how many rows in each group: bins, cases, columns (`discreet.row_functions`)
     GroupSum(keys, value)   the sum of a bounded function of the row in each group
     Persons(keys)           how many persons have a row there: no sum over rows, but bounded by persons all the same
+    OfPersons(made, query)  one of these about rows that are made of each person's rows (`discreet.person_rows`)
 
 `sensitivity(facts)` bounds, over all neighbouring tables with these facts, the difference d of the summed integers in
 four ways: |d|_1, |d|_2^2, |d|_inf, and range = max_i d_i - min_i d_i (which is what selecting a coordinate depends on).
@@ -16,8 +17,8 @@ It raises when the query does not fit the domain, before any row is read.
 Count, Histogram, Sum and VectorSum also have `weighted(batch, counts)`: what `partial` gives on a batch in which each
 row stands as often as `counts` says, to the last bit. `discreet.data.distinct` takes its sums by it.
 
-All but Persons of several rows per person also have `tallies(domain)`, the sum as data for a dataset that groups and
-adds, and `of_tallies`, the sum from what such a dataset found: the same integers (`discreet.data.tally`).
+All but Persons of several rows per person and OfPersons also have `tallies(domain)`, the sum as data for a dataset that
+groups and adds, and `of_tallies`, the sum from what such a dataset found: the same integers (`discreet.data.tally`).
 
 What a query answers about itself, beside its sum, its sensitivity and its unit:
 
@@ -32,7 +33,8 @@ What a query answers about itself, beside its sum, its sensitivity and its unit:
     marginal     whether it is a Histogram of all rows
     with_order   the same query with its groups in this order: GROUP BY a, b and GROUP BY b, a are one question
 
-A `Question` is a Count, a Sum, a Histogram, a GroupCount, a GroupSum or a Persons: what a session answers.
+A `Question` is a Count, a Sum, a Histogram, a GroupCount, a GroupSum, a Persons or an OfPersons: what a session
+answers.
 
 Several rows per person. If one row's addition or removal moves the sums by at most s_AR and one row's replacement by at
 most s_RO (in a norm or in range), then for a person of at most k rows add-remove moves them by at most k s_AR and
@@ -48,7 +50,7 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeGuard, runtime_checkable
 
@@ -77,6 +79,7 @@ from discreet.data import (
     WholeNumber,
     common_unit,
 )
+from discreet.person_rows import PersonRows
 from discreet.predicate import (
     EVERYTHING,
     TOO_DEEP,
@@ -93,6 +96,7 @@ from discreet.predicate import (
     require_shallow,
 )
 from discreet.row_functions import (
+    MAX_POWER,
     Bins,
     Cases,
     Choose,
@@ -418,7 +422,7 @@ class Sum(_OneNumber):
         column = batch.domain.column(self.column)
         if not column.bounded:
             raise ParameterError(f"column {self.column!r} is declared {column!r}: it has no bounded sum")
-        return np.array([value or 0.0 for value in column.labels()])[batch[self.column]]
+        return np.array([value or 0.0 for value in column.labels()], dtype=np.float64)[batch[self.column]]
 
     @property
     def _vector(self) -> VectorSum:
@@ -682,8 +686,9 @@ class GroupSum(_InGroups):
 
     def weights(self, batch: Batch) -> Floats:
         unit = self.value.unit(batch.domain)
-        steps = self.value.steps(batch)
-        return np.asarray(steps * unit.numerator / unit.denominator, dtype=np.float64)
+        if max(unit.numerator, unit.denominator) >= 10**300:
+            raise ParameterError("floats cannot hold this sum: declare the column in other units")
+        return self.value.steps(batch).astype(np.float64) * unit.numerator / unit.denominator  # integers might overflow
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         domain = facts.domain
@@ -806,6 +811,74 @@ class Persons:
         return facts.size if not self.keys and self.where == EVERYTHING and facts.everybody else None
 
 
+@dataclass(frozen=True, slots=True)
+class OfPersons:
+    """A query about the rows that are made of each person's rows: how many persons have three rows, say.
+
+    Theorem.   Let a person have at most m made rows (`PersonRows.most`). Under add-remove the query moves by at most
+               what it moves by in a table with at most m rows per person. Under replace-one it moves by at most the
+               larger of what it moves by there in the two relations, since a person may have no made row.
+    Proof.     docs/proofs/joined_rows.md: the made rows are a view.
+    Edges.     In a table without a unit every row is a person. Under replace-one the number of all persons of the only
+               table is public. Adding a row to a person may lower a count of persons.
+    """
+
+    NAME: ClassVar[str] = "of-persons/1"
+    by_person: ClassVar[bool] = True
+    monotone: ClassVar[bool] = False
+    marginal: ClassVar[bool] = False
+    made: PersonRows
+    query: Count | Sum | Histogram | GroupCount | GroupSum | Persons
+
+    @property
+    def where(self) -> Predicate:
+        """Which of the made rows are counted or summed."""
+        return self.query.where
+
+    @property
+    def counting(self) -> bool:
+        return self.query.counting
+
+    @property
+    def grouped(self) -> bool:
+        return self.query.grouped
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        return self.query.groups
+
+    @property
+    def scope(self) -> frozenset[str]:
+        return self.made.columns
+
+    @property
+    def atoms(self) -> int:
+        return self.query.atoms
+
+    def with_order(self, names: Iterable[str]) -> Self:
+        return self
+
+    def shape(self, domain: Domain) -> tuple[int, ...]:
+        return self.query.shape(self.made.domain(domain))
+
+    def partial(self, batch: Batch) -> IntArray:
+        """The persons of one batch: a dataset cuts its batches between persons for a function that looks at them."""
+        return self.query.partial(self.made.batch(batch))
+
+    def sensitivity(self, facts: Facts) -> Sensitivity:
+        made = self.made.facts(facts)
+        added = replace(made, neighbours=Neighbours("add-remove", made.neighbours.rows))
+        return self.query.sensitivity(made).or_more(self.query.sensitivity(added))
+
+    def unit(self, facts: Facts) -> Fraction:
+        return self.query.unit(self.made.facts(facts))
+
+    def public(self, facts: Facts) -> int | None:
+        """The number of persons, where it is public: each has one made row, and all of these are counted."""
+        whole = self.query == Count() and self.made.where == EVERYTHING and not self.made.keys
+        return facts.size if whole and facts.everybody else None
+
+
 def _group_sums(place: Codes, amounts: Ints, counts: Codes | None, size: int) -> Ints:
     """The sums of amounts of at most 2^31 by place, each as often as counts says: MAX_ROWS of them are below 2^62."""
     total = np.zeros(size, dtype=np.int64)
@@ -819,12 +892,12 @@ def _group_sums(place: Codes, amounts: Ints, counts: Codes | None, size: int) ->
     return total
 
 
-Question = Count | Sum | Histogram | GroupCount | GroupSum | Persons
+Question = Count | Sum | Histogram | GroupCount | GroupSum | Persons | OfPersons
 
 
 def is_question(value: object) -> TypeGuard[Question]:
-    """Whether it is a Count, a Sum, a Histogram, a GroupCount, a GroupSum or a Persons."""
-    return isinstance(value, (Count, Sum, Histogram, GroupCount, GroupSum, Persons))
+    """Whether it is a Count, a Sum, a Histogram, a GroupCount, a GroupSum, a Persons or an OfPersons."""
+    return isinstance(value, (Count, Sum, Histogram, GroupCount, GroupSum, Persons, OfPersons))
 
 
 def listed(query: object) -> Query:
@@ -840,7 +913,8 @@ def contribution(query: Question, facts: Facts) -> int:
     """By how many of its integers one row moves a question at most: 1 for counts."""
     if query.counting:
         return 1
-    return max(1, query.sensitivity(facts).linf // facts.neighbours.rows)
+    rows = query.made.most(facts) if isinstance(query, OfPersons) else facts.neighbours.rows
+    return max(1, query.sensitivity(facts).linf // rows)
 
 
 def numbers(query: Query, facts: Facts) -> int:

@@ -39,8 +39,7 @@ from discreet.core import (
     record,
 )
 from discreet.data import EVERYTHING, Dataset, Facts, Needs, is_dataset, needs_of, snapshot_of
-from discreet.ledger import LONGEST_MEMO, Ledger, charging, check_table, decode, encode, storable_text
-from discreet.ledger.acting import acting
+from discreet.ledger import LONGEST_MEMO, Acting, Ledger, charging, check_table, decode, encode, storable_text
 from discreet.ledger.charging import Purchase
 from discreet.mechanisms import Conversation, Looking, Mechanism, Stepwise
 from discreet.query import TOO_DEEP, require_numbers
@@ -331,7 +330,7 @@ def _on_one_snapshot(data: Dataset, run: Callable[[], Result]) -> Result:
         with snapshot_of(data):
             return run()
     finally:
-        acting().after_rows()
+        Acting.now().after_rows()
 
 
 def _allowance(allowance: object) -> str | None:

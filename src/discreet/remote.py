@@ -284,17 +284,15 @@ class RemoteSession(Shown):
         The estimator says what it may cost, by epsilon: a number, or a Share of what is left. It is not changed. The
         model predicts, and has its promise and its certificate.
         """
-        from discreet.estimators import model_file
         from discreet.estimators.loading import load_record
 
-        given = {k: v for k, v in estimator.get_params(deep=False).items() if k not in ("ledger", "allowance")}
         if estimator.ledger is not None:
             raise ParameterError("this estimator has a ledger of its own: a service charges the one that it holds")
         if estimator.epsilon is None:
             raise ParameterError('say what the fit may cost: epsilon=Share("1/10") or a number')
         body: dict[str, Any] = {
             "estimator": type(estimator).__name__,
-            "parameters": {name: model_file.public(value) for name, value in given.items() if value is not None},
+            "parameters": {k: v for k, v in estimator.public_parameters().items() if getattr(estimator, k) is not None},
             "target": target,
             "features": None if features is None else list(features),
             "table": table,

@@ -6,7 +6,6 @@ from fractions import Fraction
 from typing import Any
 
 import discreet as dp
-from discreet.data import column_record, plain
 
 READING = (
     "A row is labelled positive where the sentence holds. A number is moved into low .. high and rounded down to a "
@@ -66,10 +65,15 @@ def record(kind: str, model: Any, target: str, domain: dp.Domain) -> dict[str, A
     return {
         "model": kind,
         "rule": kind,
-        "target": {**column_record(target, domain.column(target)), "positive": plain(model.classes_[-1])},
+        "target": {
+            **dp.data.column_record(target, domain.column(target)),
+            "positive": dp.data.plain(model.classes_[-1]),
+        },
         "sentence": sentence(model.rule_),
         "sql": sql(model.rule_),
-        "columns": [column_record(name, features.column(name)) for name in features.names if name in where.columns],
+        "columns": [
+            dp.data.column_record(name, features.column(name)) for name in features.names if name in where.columns
+        ],
         "covers": float(covers(model.rule_)),
         "learned_from": list(features.names),
         "how_to_use": READING,

@@ -472,11 +472,6 @@ def read_schema(path: str | os.PathLike[str]) -> Schema | DatabaseSchema:
         raise SchemaError(f"{where.name}: {error}") from None
 
 
-def kind_of(column: Column) -> str:
-    """The kind by which a schema declares a column: "number", "category", "date", ..."""
-    return next(kind for kind, made in _KINDS.items() if type(column) is made)
-
-
 def draft(*paths: str | os.PathLike[str]) -> str:
     """The text of a schema for data files, from the names (and, in Parquet, the types) of their columns alone."""
     sources = [Path(path) for path in paths]

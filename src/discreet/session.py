@@ -38,7 +38,7 @@ from discreet.core import (
 )
 from discreet.data import JOIN, Database, Dataset, DistinctRows, Domain, declaration_sheet, is_dataset
 from discreet.ledger import Ledger, check_table
-from discreet.query import Count, Histogram, KeyCount, Question, Sum, is_question
+from discreet.query import Count, Histogram, KeyCount, OfPersons, Question, Sum, is_question
 
 if TYPE_CHECKING:
     from discreet.answering import AdaptiveAnswers, Answer, Assembly, Disclosures, Hypothesis, Ranked, Transcript
@@ -185,8 +185,13 @@ class Session(Shown):
 
         if self.database is not None:
             known = self.database.catalogue.items()
-            all_of_them = self.database.persons
-            return [Known(name, each.domain, each.key, each.rows_per_unit, name == all_of_them) for name, each in known]
+            all_of_them, one = self.database.persons, self.database.identity.neighbours.replace_one
+            size = self.database.size if one else None
+            sizes = {name: size if name == all_of_them else None for name, _ in known}
+            return [
+                Known(name, each.domain, each.key, each.rows_per_unit, name == all_of_them, sizes[name])
+                for name, each in known
+            ]
         facts, identity = self.table.facts, self.table.identity
         return [Known(facts.table or identity.name, facts.domain, identity.unit, facts.neighbours.rows)]
 
@@ -245,10 +250,12 @@ class Session(Shown):
         if known is not None:  # nobody has to wait for what was answered before
             return known
         shared, ranked = self._sharing(asked), self._ranked(asked)
-        answering, weights = shared._answering(), asked.weights(pure=self.ledger.spent().caps.renyi is None)
+        answering, weights = shared._answering(), asked.weights(pure=self.ledger.caps.renyi is None)
         with answering.transcript.alone():
-            cost = self._cost(shared._bill(asked))
+            bill = shared._bill(asked)
+            cost = self._cost(bill)
             self._refuse_above(most, cost, () if ranked else asked.questions)
+            self._refuse_in_part(bill)
             parts = answering.answer_parts(asked.questions, weights) if asked.questions else []
             draws = drawn(shared._adaptive("quantiles are answered"), ranked) if ranked else []
             return self._finished(asked.answer(parts, draws), cost)
@@ -265,7 +272,7 @@ class Session(Shown):
         from discreet.answering import drawn
 
         shared, ranked = self._sharing(asked), self._ranked(asked)
-        weights = asked.weights(pure=self.ledger.spent().caps.renyi is None)
+        weights = asked.weights(pure=self.ledger.caps.renyi is None)
         known = shared._answering().remembered(asked.questions, weights) if asked.questions else []
         draws = drawn(shared._adaptive("quantiles are answered"), ranked, buy=False) if ranked else []
         return None if known is None or None in draws else self._finished(asked.answer(known, draws))
@@ -305,9 +312,7 @@ class Session(Shown):
         if self.database is not None:
             return self.about(question).summed(question)
         sums = [each for each in self._assembly(question).questions if not each.counting]
-        names = dict.fromkeys(
-            name for each in sums for name in (each.value.columns if hasattr(each, "value") else (each.column,))
-        )
+        names = dict.fromkeys(name for each in sums for name in summed_columns(each))
         return [name for name in names if self.table.facts.domain.column(name).bounded]
 
     def check(self, question: str | Count | Sum | Histogram) -> None:
@@ -355,11 +360,11 @@ class Session(Shown):
 
     def _unlisted(self, asked: Assembly, keys: KeyCount, most: Fraction) -> Answer:
         """The groups of a text that are common enough."""
-        from discreet.answering import unknown_keys
+        from discreet.answering import ask_unknown_keys
 
         part, cost = self._keys_cost(keys)
         self._refuse_above(most, cost)
-        found = unknown_keys(self._adaptive("keys that nobody listed are shown"), keys, part=part)
+        found = ask_unknown_keys(self._adaptive("keys that nobody listed are shown"), keys, part=part)
         return replace(self._finished(asked.shown_keys(found), cost), note=found.note)
 
     def _sharing(self, asked: Assembly) -> Session:
@@ -378,16 +383,16 @@ class Session(Shown):
 
         ranked, bill = self._ranked(asked), list[Priced]()
         if asked.questions:
-            bill += self._answering().bill(asked.questions, asked.weights(pure=self.ledger.spent().caps.renyi is None))
+            bill += self._answering().bill(asked.questions, asked.weights(pure=self.ledger.caps.renyi is None))
         return [*bill, *(needed_draws(self._adaptive("quantiles are answered"), ranked) if ranked else ())]
 
     def _cost(self, bill: Sequence[Priced]) -> Cost:
         """What these cost together."""
         guarantees = [each.guarantee(self.table.facts) for each in bill]
         prices = [self.ledger.price(each) for each in guarantees]
-        _, cap = self.budget()
-        pure = self.ledger.spent().caps.renyi is None
-        nano = sum((each.pure if pure else each.renyi) or 10**30 for each in prices)
+        caps = self.ledger.caps
+        cap = caps.pure if caps.renyi is None else caps.renyi
+        nano = sum((each.pure if caps.renyi is None else each.renyi) or 10**30 for each in prices)
         delta, whole = self.ledger.budget.delta, functools.reduce(operator.add, guarantees) if guarantees else None
         return Cost(nano, cap=cap, delta=delta, guarantee=whole)
 
@@ -574,7 +579,7 @@ class Session(Shown):
         """What a question in SQL asks."""
         found = _read(text, tuple(self._known))
         mine = self.table.facts.table
-        if self.database is None and mine is not None and {*mine.split(JOIN)} != {*found.tables}:
+        if self.database is None and mine is not None and {*mine.split(JOIN)} != {*JOIN.join(found.tables).split(JOIN)}:
             raise ParameterError(f"this session is about {mine}, and the question about {' and '.join(found.tables)}")
         return found
 
@@ -599,6 +604,15 @@ class Session(Shown):
             less = f' A session with price="{limit.replace(" ", "")}" answers it for that{near}.'
         words = f"This could cost up to {cost}, more than max_price, which is {limit}: nothing was spent.{less}"
         raise AboveMaxPrice(str(cost), left.amounts(), words)
+
+    def _refuse_in_part(self, bill: Sequence[Priced]) -> None:
+        """Refuse several charges that do not fit together: the first would be paid for no answer."""
+        growth = self.table.facts.growth
+        if len(bill) < 2 or (growth is not None and growth.apart):  # epochs have budgets of their own
+            return
+        price = functools.reduce(operator.add, (self.ledger.price(each.guarantee(self.table.facts)) for each in bill))
+        if not price.within(self.ledger.funds(allowance=self._allowance).caps):
+            raise self.ledger.refusal(price, self._allowance)
 
     def bound(self, question: str | Count | Sum | Histogram) -> dict[str, Any] | None:
         """How near the answer would be if it were bought now, known before: ± this much, in its unit. For counts and
@@ -650,6 +664,13 @@ def _read(text: str, known: tuple[Known, ...]) -> Statement:
     from discreet.sql import parse_about
 
     return parse_about(text, known)
+
+
+def summed_columns(query: Any) -> Sequence[str]:
+    """The columns whose values a query adds up."""
+    if isinstance(query, OfPersons):
+        return [name for each in query.made.numbers if not isinstance(each.of, str) for name in each.of.columns]
+    return query.value.columns if hasattr(query, "value") else (query.column,)
 
 
 def synthetic_rows(rows: object, domain: Domain) -> int:

@@ -11,13 +11,16 @@ from discreet.audit.laws import Setting, law
 from discreet.data import Domain, Text
 from discreet.guarantee import Neighbours
 from discreet.mechanisms import Exponential, Gaussian, Laplace, PermuteAndFlip, StableGaussian, StableHistogram
-from discreet.query import Count, Equals, Histogram, KeyCount, Persons
+from discreet.person_rows import PersonNumber, PersonRows
+from discreet.query import Count, Equals, Fixed, Histogram, KeyCount, OfPersons, Persons
 from discreet.rng import SeededRng
 from tests.search import climb, start
 
 from .toys import ONE_COLUMN, people
 
 SETTINGS = [Setting(ONE_COLUMN, Neighbours(kind, 2), unit="person") for kind in ("replace-one", "add-remove")]
+EACH = PersonRows((), [PersonNumber("n", "sum", Fixed(1), 2)])
+SOME = PersonRows((), [PersonNumber("n", "sum", Fixed(1), 2)], Equals("v", "a"))
 MECHANISMS = [
     Laplace(Count(Equals("v", "a")), 1),
     Laplace(Histogram("v"), Fraction(1, 2)),
@@ -29,6 +32,9 @@ MECHANISMS = [
     Laplace(Persons(where=Equals("v", "a")), 1),
     Laplace(Persons("v"), Fraction(1, 2)),
     Gaussian(Persons("v"), Fraction(1, 2)),
+    Laplace(OfPersons(SOME, Count(Equals("n", 2))), 1),
+    Laplace(OfPersons(EACH, Histogram("n")), Fraction(1, 2)),
+    Gaussian(OfPersons(SOME, Histogram("n")), Fraction(1, 2)),
 ]
 TEXTS = [Setting(Domain(v=Text()), Neighbours(kind, 2), unit="person") for kind in ("replace-one", "add-remove")]
 
@@ -85,6 +91,16 @@ def test_a_person_in_two_groups_moves_two_counts_of_persons():
     assert not compare(p, q, mechanism.guarantee(setting.facts(shared))).violates
     single = Setting(ONE_COLUMN, Neighbours("add-remove"))
     assert compare(p, q, mechanism.guarantee(single.facts(people("a")))).violates
+
+
+def test_persons_by_their_rows_would_be_seen_at_the_price_of_a_count():
+    """The twin: a histogram of persons by their rows, priced as one number; a person moves two of its cells."""
+    setting, mechanism = SETTINGS[0], Laplace(OfPersons(EACH, Histogram("n")), 1)
+    first, second = ([*people("bb"), *[{"v": "a", "person": -1}] * many] for many in (1, 2))
+    p, q = (law(mechanism, rows, setting, reach=14) for rows in (first, second))
+    facts = setting.facts(first)
+    assert not compare(p, q, mechanism.guarantee(facts)).violates
+    assert compare(p, q, Laplace(OfPersons(EACH, Count(Equals("n", 2))), 1).guarantee(facts)).violates
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS[:4], ids=lambda each: type(each).__name__)

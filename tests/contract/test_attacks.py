@@ -27,9 +27,13 @@ def test_every_mechanism_of_the_catalogue_is_attacked():
 
 def test_every_mechanism_that_can_be_listed_is_attacked_by_its_exact_law():
     """A descent has too many values and is run, as are tables that are chosen, noisy moments and a perturbed objective,
-    whose price is for fine grids; the law of a conversation depends on its questions, which the attacks ask."""
+    whose price is for fine grids, also with ranges released before; the law of a conversation depends on its
+    questions, which the attacks ask."""
     left = {kind.__name__ for kind in kinds()} - {each.name for each in EXACT}
-    run = {"ChosenTables", "Descent", "NeuralDescent", "NoisyMoments", "ObjectivePerturbation"}
+    run = {"ChosenTables", "Descent", "NeuralDescent", "NoisyMoments", "ObjectivePerturbation"} | {
+        "RangedFeatures",
+        "RangedRegression",
+    }
     assert left == {*run, "AboveThreshold", "AboveThresholdLaplace", "ContinualCounter"}
 
 

@@ -15,12 +15,14 @@ from discreet.answering.averaged_weights import Together
 from discreet.data import Category, Domain, Identity, Matrix, Number, ParquetTable, Slice, Table, Vector
 from discreet.errors import ParameterError, SchemaError
 from discreet.guarantee import Neighbours
+from discreet.person_rows import PersonKey, PersonNumber, PersonRows
 from discreet.query import (
     Among,
     And,
     Between,
     Count,
     Equals,
+    Fixed,
     GroupCount,
     GroupSum,
     Histogram,
@@ -28,6 +30,7 @@ from discreet.query import (
     Missing,
     Not,
     Of,
+    OfPersons,
     Or,
     Persons,
     Sum,
@@ -95,6 +98,16 @@ MAKERS = {
 MAKERS["elsewhere"] = lambda rows, folder, **more: Elsewhere(rows, DOMAIN, values=False, **more)
 MAKERS["elsewhere by 1"] = lambda rows, folder, **more: Elsewhere(rows, DOMAIN, part=1, values=False, **more)
 
+EACH = PersonRows(
+    [PersonKey("sex", "sex")],
+    [
+        PersonNumber("n", "sum", Fixed(1), 3),
+        PersonNumber("wealth sum", "sum", Of("wealth"), 3),
+        PersonNumber("first", "least", "age", 3),
+        PersonNumber("many", "different", "größe", 3),
+    ],
+    Between("age", 20, 80),
+)
 QUERIES = [
     Count(),
     Count(Between("größe", 1, 2)),
@@ -111,6 +124,8 @@ QUERIES = [
     GroupSum(("sex",), Of("age")),
     Persons(where=Between("age", 20, 80)),
     Persons(("sex",)),
+    OfPersons(EACH, Histogram("n")),
+    OfPersons(EACH, GroupSum(("sex",), Of("wealth sum"), Between("first", 20, 60))),
     Together((Persons(("sex",)),)),
     Together((Persons(("sex",)), Sum("wealth"), Histogram("sex"))),
     Together((Count(), GroupSum(("sex",), Of("age")), Persons())),

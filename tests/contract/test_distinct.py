@@ -14,7 +14,6 @@ import pytest
 import discreet as dp
 from discreet.answering.averaged_weights import Together
 from discreet.data import Batch, Category, DistinctRows, Domain, Matrix, Number, Slice, Vector, keys
-from discreet.data.keys import mixed
 from discreet.errors import BudgetExceeded, LedgerMismatch, ParameterError, SchemaError
 from discreet.query import (
     Among,
@@ -261,7 +260,7 @@ def test_however_keys_are_merged_the_counts_are_the_same(least, tmp_path, monkey
 def test_columns_without_codes_to_mix_are_asked_of_the_table(tmp_path):
     table = in_memory(tmp_path, UNKEYED)
     counted = DistinctRows(table)
-    assert mixed(UNKEYED) == DOMAIN.names
+    assert UNKEYED.digits == DOMAIN.names
     for _ in range(2):
         for asked in (KeyCount("anything"), Count(Missing("anything")), Sum("age"), Histogram("sex")):
             found, wanted = counted.exact_sum(asked), table.exact_sum(asked)
@@ -293,9 +292,9 @@ def test_a_vector_s_weighted_sum_is_that_of_repeated_rows():
 
 def test_a_domain_beyond_two_to_the_62_rows_is_not_mixed(tmp_path):
     wide = Domain(a=Number(0, 2**31 - 1, step=1), b=Number(0, 2**31 - 1, step=1))
-    assert mixed(wide) == ("a", "b")
+    assert wide.digits == ("a", "b")
     too_wide = Domain(a=Number(0, 2**31 - 1, step=1), b=Number(0, 2**31, step=1))
-    assert mixed(too_wide) == ()
+    assert too_wide.digits == ()
     rows = {"a": [2**31 - 1] * 9 + [0], "b": [2**31 - 1] * 9 + [7]}
     for domain in (wide, too_wide):
         table = dp.Table(rows, domain)

@@ -5,10 +5,12 @@ The examples are in `discreet.audit.examples` (the first test says which mechani
 
 from __future__ import annotations
 
+import ast
 import copy
 import dataclasses
 import json
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +24,8 @@ from discreet.catalogue import CATALOGUE
 from discreet.data import Needs, Offers
 from discreet.erm.objective_perturbation import ObjectivePerturbation
 from discreet.erm.output_perturbation import OutputPerturbation
+from discreet.erm.ranged_features import RangedFeatures
+from discreet.erm.ranged_regression import RangedRegression
 from discreet.errors import NotOffered, OutOfRange
 from discreet.mechanisms import Conversation, Mechanism, Stepwise
 from discreet.pac.boxes import ReorderSlice
@@ -86,6 +90,22 @@ def test_every_mechanism_of_the_catalogue_has_an_example():
     assert len(kinds()) >= 33
 
 
+def written_mechanisms():
+    """The record names of all classes in the source that have a price and can be run or begun."""
+    for path in sorted((Path(__file__).parents[2] / "src" / "discreet").rglob("*.py")):
+        for kind in (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)):
+            methods = {each.name for each in kind.body if isinstance(each, ast.FunctionDef)}
+            if "guarantee" in methods and methods & {"run", "begin"}:
+                fields = [each for each in kind.body if isinstance(each, ast.AnnAssign) and each.value is not None]
+                yield from (each.value.value for each in fields if ast.unparse(each.target) == "NAME")
+
+
+def test_every_mechanism_that_is_written_is_in_the_catalogue():
+    named = set(written_mechanisms())
+    assert len(named) >= 33
+    assert named <= set(CATALOGUE)
+
+
 def test_every_class_of_the_catalogue_stands_under_its_own_name():
     assert {key: kind.NAME for key, kind in CATALOGUE.items()} == {key: key for key in CATALOGUE}
     assert list(CATALOGUE) == sorted(CATALOGUE)
@@ -143,15 +163,17 @@ def test_a_person_of_two_rows_costs_more_than_one_of_one(case, mechanism, relati
         assert two.pure == one.pure  # the question's sensitivity is declared, and each question is held to it
         return
     if one.pure is None:  # Gaussian noise: the divergence grows with the square, but for that of a Jacobian
-        times = 1.9 if isinstance(mechanism, ObjectivePerturbation) else 4
+        # ... and that of ranks where their pure price is less.
+        times = 1.9 if isinstance(mechanism, (ObjectivePerturbation, RangedFeatures)) else 4
         assert all(more >= times * less * (1 - 1e-9) for less, more in zip(one.renyi, two.renyi, strict=True))
     else:
         rounding = 0  # the minimiser of OutputPerturbation is rounded, which costs the same for one row and for two
         if isinstance(mechanism, OutputPerturbation):
             rounding = 2 * (mechanism.tolerance + mechanism.step) / mechanism.noise.scale
-        if isinstance(mechanism, ObjectivePerturbation):  # grid and blur cost the same, too
-            apart = 4 * (mechanism.tolerance + mechanism.step) + mechanism.grid
-            rounding = 4 * mechanism.grid / mechanism.noise.scale + apart / mechanism.blur.scale
+        inner = mechanism.inner if isinstance(mechanism, RangedRegression) else mechanism
+        if isinstance(inner, ObjectivePerturbation):  # grid and blur cost the same, too
+            apart = 4 * (inner.tolerance + inner.step) + inner.grid
+            rounding = 4 * inner.grid / inner.noise.scale + apart / inner.blur.scale
         assert two.pure >= 2 * one.pure - rounding
     if one.failure and not isinstance(mechanism, SelfDeleting):  # whose failure is a parameter
         assert two.failure > 2 * one.failure

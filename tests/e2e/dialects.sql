@@ -22,6 +22,17 @@ SELECT sex, COUNT(*) FROM visits v NATURAL JOIN people GROUP BY sex
 SELECT COUNT(*) FROM visits v LEFT JOIN people p ON v.person = p.person WHERE p.sex = 'F'
 SELECT p.sex, COUNT(v.person) FROM people p LEFT JOIN visits v ON p.person = v.person GROUP BY p.sex
 SELECT p.health, SUM(v.amount) AS total FROM people p LEFT JOIN visits v USING (person) WHERE p.age > 20 GROUP BY p.health
+SELECT COUNT(*) FROM people WHERE person NOT IN (SELECT person FROM visits)
+SELECT COUNT(*) FROM people p WHERE NOT EXISTS (SELECT 1 FROM visits v WHERE v.person = p.person)
+SELECT AVG(age) FROM people WHERE person IN (SELECT person FROM visits)
+SELECT COUNT(*) FROM (SELECT person FROM visits GROUP BY person HAVING COUNT(*) >= 3) t == SELECT COUNT(*) FROM (SELECT person, COUNT(*) AS n FROM visits GROUP BY person) t WHERE n >= 3
+SELECT p.sex, COUNT(*) FROM people p LEFT JOIN visits v ON p.person = v.person GROUP BY p.sex
+SELECT COUNT(*) FROM people p LEFT JOIN visits v USING (person) WHERE v.person IS NULL
+SELECT n, COUNT(*) AS patients FROM (SELECT person, COUNT(*) AS n FROM visits GROUP BY person) x GROUP BY n ORDER BY n
+SELECT CASE WHEN n = 1 THEN 'once' ELSE 'repeat' END AS kind, COUNT(*), AVG(s) FROM (SELECT person, COUNT(*) AS n, SUM(amount) AS s FROM visits GROUP BY person) x GROUP BY 1
+WITH per AS (SELECT person, COUNT(*) AS n FROM visits GROUP BY person) SELECT p.sex, AVG(COALESCE(per.n, 0)) FROM people p LEFT JOIN per ON per.person = p.person GROUP BY p.sex
+SELECT COUNT(DISTINCT person) * 1.0 / (SELECT COUNT(*) FROM people) FROM visits
+SELECT COUNT(DISTINCT person) FROM visits WHERE emergency = 'yes' AND person IN (SELECT person FROM visits WHERE emergency = 'no')
 SELECT p.health, COUNT(*) AS n FROM people p, visits v WHERE p.person = v.person AND v.emergency = 'yes' GROUP BY p.health
 SELECT p.health, COUNT(*) AS n FROM people p INNER JOIN visits v ON p.person = v.person AND v.emergency = 'yes' GROUP BY p.health
 SELECT p.sex, v.emergency, AVG(v.amount) AS a FROM (SELECT * FROM visits WHERE amount > 0) v JOIN people p USING (person) GROUP BY 1, 2
@@ -142,9 +153,6 @@ SELECT health FROM people GROUP BY health == health == rows are not shown
 SELECT health, MEDIAN(age) FROM people GROUP BY health WITH ROLLUP == SELECT == are asked for in one grouping
 SELECT city, COUNT(*) * 1.0 / SUM(COUNT(*)) OVER () FROM visits GROUP BY city == SUM == only the common ones are shown
 SELECT SUM(n) FROM (SELECT city, COUNT(*) AS n FROM visits GROUP BY city) t == SELECT == only the common ones are shown
-SELECT COUNT(*) FROM people WHERE person NOT IN (SELECT person FROM visits) == SELECT person == persons without a row
-SELECT COUNT(*) FROM people p WHERE NOT EXISTS (SELECT 1 FROM visits v WHERE v.person = p.person) == NOT == persons without a row
-SELECT AVG(age) FROM people WHERE person IN (SELECT person FROM visits) == AVG == only the number is answered
 SELECT COUNT(*) FROM (SELECT site, COUNT(*) AS n FROM people GROUP BY site) q GROUP BY q.n == q.n == not by its numbers
 SELECT sex, SUM(n) FROM (SELECT sex, site, COUNT(*) AS n FROM people GROUP BY sex, site) q GROUP BY site == sex == not grouped by
 SELECT COUNT(*) FROM people TABLESAMPLE BERNOULLI (10) == TABLESAMPLE == sampling is not answered
@@ -156,12 +164,9 @@ SELECT AVG(DISTINCT age) FROM people == AVG == DISTINCT is answered in COUNT(DIS
 SELECT MODE(health) FROM people == MODE == one person's value would be seen
 SELECT COUNT(*) FROM visits WHERE day > '1975-02-30' == '1975 == is not a date
 SELECT city, AVG(amount) FROM visits GROUP BY city == AVG == only COUNT(*) is answered
-SELECT COUNT(*) FROM (SELECT person FROM visits GROUP BY person HAVING COUNT(*) >= 3) t == COUNT(*) >= 3 == a number of each single person
-SELECT p.sex, COUNT(*) FROM people p LEFT JOIN visits v ON p.person = v.person GROUP BY p.sex == LEFT == a LEFT JOIN has rows
 SELECT COUNT(*) OVER () FROM people == COUNT == a window over rows is not answered
 SELECT clinic, SUM(COUNT(*)) OVER (ORDER BY COUNT(*)) FROM visits GROUP BY clinic == SUM == ordered by what groups are grouped by
 SELECT NTILE(4) OVER (ORDER BY age) AS q, COUNT(*) FROM people GROUP BY 1 == NTILE == it is a window over rows
-SELECT COUNT(*) FROM people p LEFT JOIN visits v USING (person) WHERE v.person IS NULL == v.person == persons without a row
 SELECT (SELECT AVG(age) FROM people) AS a FROM people == (SELECT == rows are not shown
 SELECT sex, COUNT(*) FROM people, (SELECT MAX(age) AS m FROM people) q WHERE age > q.m GROUP BY sex == q.m == its exact result would be seen
 SELECT sex, COUNT(*) / (SELECT COUNT(DISTINCT site) FROM people) AS r FROM people GROUP BY sex == SELECT COUNT(DISTINCT == has one count, sum or average here

@@ -26,8 +26,7 @@ from discreet.answering.answer import Answer
 from discreet.answering.answer_words import LITTLE, headline, little
 from discreet.cli.ask import questions_in
 from discreet.cli.ask_prompt import Prompt, completion, keep
-from discreet.cli.ask_session import AnswerView, AskSession, caret
-from discreet.cli.columns import clipping
+from discreet.cli.ask_session import AnswerView, AskSession, caret, clipping
 from discreet.cli.kit import OpenTable
 from discreet.cli.price_view import Remaining
 from discreet.cli.synth import lines_of

@@ -141,8 +141,13 @@ def test_what_the_plan_marks_is_what_fit_takes_and_promises(run, people, name, c
     assert (code, err) == (0, "")
     planned = json.loads(out)
     fitted = json.loads(run("fit", "people.toml", kind, *about)[1])
+    assert planned["fit_takes"] == fitted["method"].partition(",")[0]
+    refused = {each["method"]: each["reason"] for each in planned["refused"]}
+    if planned["fit_takes"] in refused:  # it learns well, and its theorem says nothing for so few rows
+        assert fitted["bound"] == f"nothing is promised: {refused[planned['fit_takes']]}"
+        return
     (marked,) = [row for row in planned["methods"] if row["fit_takes_this"]]
-    assert marked["method"] == planned["fit_takes"] == fitted["method"].partition(",")[0]
+    assert marked["method"] == planned["fit_takes"]
     assert f"excess risk <= {marked['error']:.3g} per row in expectation ({marked['rests_on']})" == fitted["bound"]
 
 

@@ -135,7 +135,10 @@ def spent_by_person(ledger):
     return {epoch: everybody + own for epoch, own in spent.items()}
 
 
-@pytest.mark.parametrize(("relation", "months"), [("replace-one", 12), ("add-remove", 4)])
+@pytest.mark.parametrize(
+    ("relation", "months"),
+    [("replace-one", 4), ("add-remove", 4), pytest.param("replace-one", 12, marks=pytest.mark.slow)],
+)
 def test_months_of_new_people(here, run, relation, months):
     """Each epoch has its own budget; a question about all months charges those that are new."""
     made = write(here, most=1, relation=relation)

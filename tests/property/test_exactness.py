@@ -13,8 +13,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from discreet.data import Category, Domain, Number, Slice, Table, Vector, grid_rows, slices_of, sum_of
+from discreet.data import Category, Domain, Number, Slice, Table, Vector, grid_rows, sum_of
 from discreet.data.ingest import batches_of
+from discreet.data.slices import slices_of
 from discreet.query import Among, And, Between, Count, Equals, Histogram, KeyCount, Missing, Not, Or, Sum, VectorSum
 from discreet.records import record, revive
 

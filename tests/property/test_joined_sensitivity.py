@@ -15,14 +15,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.data import Category, Database, Date, Domain, Number, Table, Text
+from discreet.person_rows import PersonKey, PersonNumber, PersonRows
 from discreet.query import (
     Between,
     Bins,
     Count,
     Equals,
+    Fixed,
     GroupCount,
+    GroupSum,
     Histogram,
     KeyCount,
+    Missing,
+    Of,
+    OfPersons,
     Persons,
     Sensitivity,
     Sum,
@@ -43,6 +49,22 @@ VISIT = [
 ]
 F, FIRST = Equals("sex", "F"), Between("day", "1974-01-01", "1974-01-01")
 
+N, PAID = PersonNumber("n", "sum", Fixed(1), 2), PersonNumber("total", "sum", Of("paid"), 2)
+NUMBERS = (N, PAID, PersonNumber("first", "least", "day", 2), PersonNumber("places", "different", "place", 2))
+EACH = PersonRows((), NUMBERS)
+EACH_FIRST = PersonRows((), (*NUMBERS, PersonNumber("late", "most", "paid", 2, Equals("place", 2))), FIRST)
+BY_PLACE = PersonRows((PersonKey("place", "place"),), NUMBERS)
+BY_BINS = PersonRows((PersonKey("where", Bins("place", [0, 1], [0, 1]), ("one", "more")),), (N, PAID))
+ON_MADE = [
+    *(OfPersons(EACH, query) for query in (Count(Equals("n", 2)), Histogram("n"), Sum("total"), Histogram("first"))),
+    *(OfPersons(EACH_FIRST, query) for query in (Count(), Histogram(("n", "places")), GroupSum(["late"], Of("total")))),
+    *(
+        OfPersons(BY_PLACE, query)
+        for query in (Histogram(("place", "n")), Persons("n"), GroupSum(["place"], Of("total")))
+    ),
+    *(OfPersons(BY_BINS, query) for query in (Histogram("where"), Count(Equals("n", 2)))),
+]
+
 ON_PEOPLE = [
     Count(),
     Count(F),
@@ -62,7 +84,16 @@ ON_BOTH = [
     *(Count(F & FIRST), Histogram(("sex", "day")), Sum("age"), VectorSum(("age", "paid")), KeyCount(("city", "age"))),
     *(Persons("sex"), Persons(["sex", "place"], F | FIRST), GroupCount(["sex", Bins("place", [0, 2], [0, 1])])),
 ]
-VIEWS = {"people": ON_PEOPLE, "visits": ON_VISITS, ("visits", "people"): ON_BOTH}
+OWN = tuple(PersonNumber(name, "own", name, 2) for name in ("age", "sex"))
+THERE = Equals("visits.*", True)
+NONE = PersonRows((), (*OWN, PersonNumber("n", "sum", Fixed(1), 2, THERE), PAID))
+ON_LEFT = [
+    *(Count(), Count(THERE), Histogram(("sex", "day")), Sum("paid"), Persons("day")),
+    *(OfPersons(NONE, query) for query in (Count(Missing("n")), Histogram(("sex", "n")), Sum("age", Missing("n")))),
+]
+LEFT = "people left join visits"
+VIEWS = {"people": ON_PEOPLE, "visits": [*ON_VISITS, *ON_MADE], ("visits", "people"): ON_BOTH, LEFT: ON_LEFT}
+VIEWS |= {"visits left join people": [Histogram(("sex", "day")), Sum("age"), Persons("sex")]}
 
 
 def dense(query, data):
@@ -189,3 +220,41 @@ def rows_of_persons(view, most):
 
     view.exact_sum(count)
     return found
+
+
+@pytest.mark.parametrize("kind", ["replace-one", "add-remove"])
+def test_a_person_is_one_of_the_rows_that_are_made_and_moves_two_numbers_at_most(kind):
+    """However many rows a person has: how many persons have one row, two, three, is a histogram of persons."""
+    every = [database(kind, {0: FIXED, 1: each}, "people") for each in choices(2) if each[0]]
+    facts = every[0].view("visits").facts
+    stated = OfPersons(EACH, Histogram("n")).sensitivity(facts)
+    assert stated == (Sensitivity(2, 2, 1, 2) if kind == "replace-one" else Sensitivity(1, 1, 1, 1))
+    assert OfPersons(EACH, Count(Equals("n", 2))).sensitivity(facts) == Sensitivity(1, 1, 1, 0)
+    sums = np.array([dense(OfPersons(EACH, Histogram("n")), each.view("visits")) for each in every], dtype=np.int64)
+    if kind == "replace-one":
+        assert measured((sums[:, None] - sums[None]).reshape(len(sums) ** 2, -1)) == stated
+
+
+def test_the_price_of_exactly_one_made_row_would_be_beaten_by_a_person_without_one():
+    """A person's first visits add up to 2 .. 10, or there are none: the twin that takes everybody to have some."""
+    query = OfPersons(PersonRows((), (PersonNumber("total", "sum", Of("amount"), 2),)), Sum("total"))
+    twin, domain = query.query, Domain(amount=Number(100, 120, step=20))
+
+    def one(visits):
+        own = Table(
+            {"person": [0, 1], "sex": ["F", "F"]},
+            Domain(sex=Category("F")),
+            name="people",
+            unit="person",
+            rows_per_unit=1,
+        )
+        rows = {"person": [0, *(1 for _ in visits)], "amount": [100, *visits]}
+        return Database(
+            [own, Table(rows, domain, name="visits", unit="person", rows_per_unit=2)], persons="people"
+        ).view("visits")
+
+    some, none = one([120, 120]), one([])
+    moved = abs(int(some.exact_sum(query)) - int(none.exact_sum(query)))
+    made = query.made.facts(some.facts)
+    assert query.unit(some.facts) == 20
+    assert twin.sensitivity(made).linf < moved == query.sensitivity(some.facts).linf == 12

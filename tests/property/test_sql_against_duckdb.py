@@ -31,7 +31,7 @@ from discreet.answering.linear_query import all_cells
 from discreet.data import Category, Date, Domain, Number, Table, spell
 from discreet.errors import ParameterError, UnsupportedQuery
 from discreet.mechanisms import GroupQuantiles
-from discreet.query import Count, GroupCount
+from discreet.query import Count, GroupCount, OfPersons
 from discreet.sql import parse, where_text
 
 NAMES = ["age", "Pay", "weird name", "select", 'quo"te', "größe", "date", "left", "x1", "count"]
@@ -498,7 +498,7 @@ def check(text, core, place, domain, table, connection):
 
 def compare(statement, text, core, place, table, connection):
     """`core` is the question without ORDER BY `place`."""
-    domain = table.facts.domain
+    domain = table.facts.domain if statement.made is None else statement.made.domain(table.facts.domain)
     try:
         assembly = Assembly(replace(statement, order=(), limit=None, offset=0), table.facts, text)
     except (UnsupportedQuery, ParameterError) as error:
@@ -564,7 +564,9 @@ def discrete(text):
 
 def rows_of_groups(statement, assembly, domain, table):
     """How many rows each group has."""
-    counts = np.asarray(table.exact_sum(GroupCount(assembly.keys, statement.where)))
+    groups = GroupCount(assembly.keys, statement.where)
+    made = groups if statement.made is None else OfPersons(statement.made, groups)
+    counts = np.asarray(table.exact_sum(made))
     found = {}
     for at in np.ndindex(counts.shape):
         labels = [key.labels[at[assembly.order.index(place)]] for place, key in enumerate(statement.keys)]

@@ -169,3 +169,19 @@ def test_the_totals_of_a_counter_are_as_far_off_as_is_stated():
     assert 0.7 < sum(squares) / len(squares) < 1.4
     failed = 400 - sum(all(inside[start : start + 12]) for start in range(0, len(inside), 12))
     assert failed <= 400 * 0.05 + 6 * math.sqrt(400 * 0.05)
+
+
+def test_a_quantile_among_classes_has_the_law_of_ranks():
+    sizes, q = np.array([3, 0, 5, 1, 4]), Fraction(3, 4)  # 13 rows: three quarters are 9.75
+
+    def law_at(rate: float) -> dict[int, float]:
+        upto = sizes.cumsum()
+        heights = np.maximum(0, np.maximum(upto - sizes - 9.75, 9.75 - upto))
+        weights = np.exp(-rate * heights)
+        return dict(enumerate(weights / weights.sum()))
+
+    rng = Rng()
+    counts = Counter(dp.mechanisms.RankQuantile("x", q, Fraction(1, 2)).among(sizes, rng) for _ in range(CELLS))
+    assert fits(counts, law_at(0.5), CELLS)
+    for off in OFF:
+        assert not fits(counts, law_at(float(off) / 2), CELLS)

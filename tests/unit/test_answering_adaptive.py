@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import discreet as dp
-from discreet.answering.linear_query import meaning
+from discreet.answering.linear_query import meaning, scope_of
+from discreet.ledger import charging
 from discreet.query import Among, And, Between, Count, Equals, Histogram, Missing, Not, Or, Sum
 
 DOMAIN = dp.Domain(
@@ -344,7 +345,7 @@ def test_after_a_threshold_has_fired_the_next_one_must_be_saved_for_again():
 
 
 def test_a_threshold_is_never_more_than_half_of_what_is_left():
-    session = opened(dp.Budget("0.5", 1e-6), alpha=0.02)
+    session = opened(dp.Budget("0.5", 1e-6), alpha=0.012)
     session.ask(Histogram(("age",)))
     session.ask(Histogram(("sex",)))
     session._answers.transcript.saved = 10**12
@@ -363,6 +364,64 @@ def test_a_threshold_above_max_price_is_not_opened_and_the_question_is_answered_
     answers.most = Fraction(threshold - 1, answers.calibration.cap)
     assert session.ask(a_question(np.random.default_rng(3))).source == "direct"
     assert {body["mode"] for body in charges(session)} == {"release"}
+
+
+def with_two_tables(**terms):
+    """A session that knows two tables, so that its guess about all three columns is good, and has saved much."""
+    session = opened(dp.Budget(5, 1e-6), alpha=0.05, **terms)
+    for columns in (("age", "region"), ("sex",)):
+        dp.release(dp.Gaussian(Histogram(columns), scale=10), session.table, ledger=session.ledger)
+    session._answers.catch_up()
+    session._answers.transcript.saved = 10**12
+    return session
+
+
+def test_a_marginal_steps_back_if_it_and_a_threshold_are_above_max_price_together():
+    """Each of them alone is within it. Before, the question was refused."""
+    session, question = with_two_tables(), a_question(np.random.default_rng(3))
+    answers = session._answers
+    scope, calibration = scope_of(question, DOMAIN), answers.calibration
+    answers.transcript.rented[scope] = 10**12  # as if much had been paid for single counts of it
+    threshold = calibration.price(calibration.threshold(answers.transcript.next_order))
+    marginal = calibration.price(answers.inquire([question])[0].marginal(0, Fraction(10**30)))
+    assert [type(each).__name__ for each in answers.bill([question])] == ["AboveThreshold", "Gaussian"]
+    assert session.price(question) > threshold + marginal * Fraction(99, 100)
+    session._most = answers.most = Fraction(max(threshold, marginal) + min(threshold, marginal) // 2, calibration.cap)
+    told = session.price(question)
+    assert threshold < told <= session._most * calibration.cap
+    assert session.ask(question).price <= told
+
+
+def test_a_threshold_steps_back_if_not_even_a_count_fits_beside_it():
+    session, question = with_two_tables(), a_question(np.random.default_rng(3))
+    answers = session._answers
+    threshold = answers.calibration.price(answers.calibration.threshold(answers.transcript.next_order))
+    session._most = answers.most = Fraction(threshold + 1, answers.calibration.cap)
+    told = session.price(question)
+    assert told < threshold
+    assert session.ask(question).source == "direct"
+
+
+def test_a_threshold_that_answered_for_its_price_is_followed_by_another_at_once():
+    session = with_two_tables()
+    answers = session._answers
+    session.ask(a_question(np.random.default_rng(3)))
+    answers.catch_up()
+    assert (answers.transcript.runs, answers.transcript.passed) == (1, 1)
+    charging.end(session.ledger, answers.transcript.open_run.entry)
+    answers.catch_up()
+    answers.transcript.saved = 0
+    assert not answers.worth_opening()
+    answers.transcript.passed = 10**6
+    assert answers.worth_opening()
+
+
+def test_the_price_of_a_threshold_is_no_rent_of_the_question_that_opened_it():
+    session, question = with_two_tables(), a_question(np.random.default_rng(3))
+    answer = session.ask(question)
+    assert (answer.source, answer.price > 0) == ("hypothesis", True)
+    session._answers.catch_up()
+    assert not session._answers.transcript.rented.get(scope_of(question, DOMAIN), 0)
 
 
 # The ledger is the state.
@@ -528,6 +587,26 @@ def test_declared_scopes_count_all_rows_too():
     answer = session.ask("SELECT COUNT(*) FROM people")
     assert answer.price > 0
     assert abs(answer.value - N) <= 3 * answer.error_bound
+
+
+@pytest.mark.parametrize("where", ["sex = 'F'", "sex = 'F' OR sex = 'M'"])
+@pytest.mark.parametrize(("scopes", "alpha"), [(1, None), (2, None), (2, "0.3")])
+def test_an_average_takes_one_of_the_declared_scopes_and_what_its_price_says(scopes, alpha, where):
+    people = table(neighbours="add-remove", size=N)
+    session = opened(dp.Budget(10, 1e-6), on=people, alpha=alpha, scopes=scopes)
+    average = f"SELECT AVG(age) FROM people WHERE {where}"  # its count is about a part of the columns of its sum
+    price = int(session.price(average))
+    assert session.ask(average).price == price == session.ledger.spent().renyi
+    assert len(charges(session)) == 1
+    assert price <= Fraction(session.ledger.spent().caps.renyi, scopes)
+
+
+def test_no_scope_is_paid_for_a_question_that_needs_more_than_are_left():
+    session = opened(dp.Budget(10, 1e-6), alpha="0.3", scopes=2, max_price=3)
+    assert session.ask("SELECT region, COUNT(*) FROM people GROUP BY region").price > 0
+    with pytest.raises(dp.errors.DiscreetError):
+        session.ask("SELECT SUM(age), SUM(visits) FROM people")
+    assert len(charges(session)) == 1
 
 
 def test_declared_scopes_with_an_alpha_answer_as_well_as_they_were_measured():

@@ -14,7 +14,7 @@ import discreet as dp
 from discreet.answering import generalization
 from discreet.answering.adaptive import MANNER, AdaptiveAnswers
 from discreet.answering.calibration import Calibration, SessionTerms
-from discreet.answering.measurement import Measured, SetErrors
+from discreet.answering.measurement import BetaPlace, Measured, SetErrors
 from discreet.answering.transcript import SEVERAL
 from discreet.answering.workload import Marginals, answers, readings_of
 from discreet.answering.workload import bound as promised
@@ -62,9 +62,9 @@ def test_a_no_of_a_threshold_means_nearer_than_was_asked_for():
     found = calibration()
     for number_ in (1, 2, 9):
         conversation = found.threshold(number_)
-        theta = found.theta(conversation, number_)
+        theta = found.theta(conversation, BetaPlace(number_, number_))
         assert theta > 0
-        assert theta + conversation.z_bound(Fraction(found.failure(number_))) == found.window
+        assert theta + conversation.z_bound(Fraction(found.failure(number_, number_))) == found.window
 
 
 @pytest.mark.parametrize("order", [1, 5])

@@ -73,7 +73,7 @@ ALL_LARGEST, ALL_MEAN = (
 FIT = [f"{ms / 1000:.2f} s, {mb:.0f} MB" for ms, mb in zip(SPEED, MEMORY, strict=True)]
 TABLES = f"{ALL_LARGEST[0]:.0f} / {ALL_MEAN[0]:.1f}"
 
-UNSEEN = {each[0]: each for each in rows((ROOT / "bench" / "parts" / "unseen_diamonds.md").read_text())}
+UNSEEN = {each[0]: each for each in rows((ROOT / "bench" / "parts" / "unseen_incomes.md").read_text())}
 OURS, ADASSP = (" / ".join(f"{number(UNSEEN[each][place]):.3f}" for each in ("0.1", "1", "8")) for place in (1, 2))
 
 PARTS = ROOT / "bench" / "parts"
@@ -97,7 +97,7 @@ IN_README = {
     "the same of `attrition`": [ATTRITION[0].split(" (")[0], f"{ATTRITION[3]} (AIM), {ATTRITION[4]} (MST)"],
     "the same of `voters`": [CHOSEN_BY_SIZE[0], f"{CHOSEN_BY_SIZE[1]} (AIM), {CHOSEN_BY_SIZE[2]} (MST)"],
     "logistic regression on `levels` and `stops`": [OURS_RIGHT, f"{PEER_RIGHT} (diffprivlib, best of a grid)"],
-    "linear regression on `diamonds`": [OURS, f"{ADASSP} (AdaSSP)"],
+    "linear regression on `incomes`": [OURS, f"{ADASSP} (AdaSSP)"],
     "a conjunction of 3 in 50 bits": [f"{BITS[0]:.3f}, with a promise", f"{BITS[1]:.3f} (diffprivlib)"],
     "a million discrete Laplace draws": [f"{LAPLACE[0] / 1000:.2f} s", f"{LAPLACE[1] / 1000:.1f} s (opendp)"],
 }

@@ -11,7 +11,7 @@ import pytest
 
 import discreet as dp
 from discreet import example
-from discreet.answering import keys_price, unknown_keys
+from discreet.answering import ask_unknown_keys, keys_price
 from discreet.catalogue import CATALOGUE
 from discreet.data import DistinctRows
 from discreet.errors import LedgerMismatch, ParameterError, SchemaError
@@ -257,7 +257,7 @@ def test_unknown_keys_are_priced_before_they_are_paid_and_asked_again_for_nothin
     price = keys_price(answers, keys, part=dp.exact.number(part="1/5"))
     assert 0 < price.delta <= 2 * 1e-6 / 2 / 5
     before = ledger.spent()
-    got = unknown_keys(answers, keys, part=dp.exact.number(part="1/5"))
+    got = ask_unknown_keys(answers, keys, part=dp.exact.number(part="1/5"))
     spent = ledger.spent()
     assert (spent.renyi - before.renyi, spent.failure - before.failure) == (price.price.renyi, price.price.failure)
     assert spent.failure <= spent.caps.failure / 5
@@ -269,7 +269,7 @@ def test_unknown_keys_are_priced_before_they_are_paid_and_asked_again_for_nothin
     assert list(got.value.values()) == sorted(got.value.values(), reverse=True)
     fresh = dp.Session(database, ledger, alpha=0.05).on("visits")._answering()
     assert keys_price(fresh, keys, part=dp.exact.number(part="1/5")).price.renyi == 0
-    again = unknown_keys(fresh, keys, part=dp.exact.number(part="1/5"))
+    again = ask_unknown_keys(fresh, keys, part=dp.exact.number(part="1/5"))
     assert (again.value, again.source, again.price) == (got.value, "cache", 0)
     assert ledger.spent() == spent
     assert ledger.verify(CATALOGUE) == ()

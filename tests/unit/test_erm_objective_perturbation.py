@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -334,3 +335,33 @@ def test_the_shorter_of_laplace_and_spherical_noise_is_proposed():
             known = op._PublicNumbers(risk, found.ridge, facts)
             lengths[each] = each(known.rough_scale(each, funds)).squared_length(known.dimension, unit=Fraction(0))
         assert min(lengths, key=lengths.__getitem__) is law
+
+
+@pytest.mark.parametrize("budget", [Budget(1, 1e-6), Budget("0.1"), Budget(20)], ids=str)
+@pytest.mark.parametrize(("size", "dimension"), [(50, 2), (5000, 30), (10**6, 100)])
+def test_no_other_ridge_of_the_grid_promises_more(budget, size, dimension):
+    domain = dp.Domain(x=dp.Vector(dimension, norm=1), y=dp.Category(0, 1))
+    risk = Risk(Logistic("1/2"), VectorColumn("x"), "y", FEW)
+    facts, funds = dp.data.Facts(domain, dp.Neighbours("replace-one"), size), Funds.of(budget)
+    known = op._PublicNumbers(risk, Fraction(1), facts)
+    found = op._with_law(known, SphericalNoise, funds)
+    unit, others = op.short_up(known.turn / size), []
+    for strength in op._STRENGTHS:
+        ridged = known.with_ridge(unit * strength)
+        if (scale := ridged.rough_scale(SphericalNoise, funds)) is not None:
+            others.append(op._excess(op._with_noise(ridged, SphericalNoise, scale), ridged))
+    assert op._excess(found, known.with_ridge(found.ridge)) <= min(others) * 1.02
+
+
+@pytest.mark.parametrize("law", [ProductLaplaceNoise, SphericalNoise])
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_pure_prices_are_those_of_the_theorem_also_for_a_coarse_grid_and_several_rows_of_a_person(relation, law):
+    d, k, ridge, grid, scale = 3, 2, Fraction(1, 8), Fraction(1, 2), 40
+    facts = replace(rows(d=d, relation=relation, size=400).facts, neighbours=dp.Neighbours(relation, k))
+    known = op._PublicNumbers(Risk(Logistic(1), VectorColumn("x"), "y", FEW), ridge, facts)
+    moved = (2 * k if relation == "replace-one" else k) * float(known.slope)
+    moved *= float(known.norm if law is SphericalNoise else known.norm_l1)
+    rounded = d if law is ProductLaplaceNoise else math.sqrt(d)
+    turned = k * math.log1p(float(known.turn) / (float(ridge) * facts.size))
+    least = (moved + rounded * float(grid)) / scale + turned
+    assert least <= float(known.price(law(scale), grid).pure) <= least + 2 * float(grid) / scale

@@ -242,11 +242,13 @@ def test_with_lasso_auto_takes_the_smallest_promised_excess_and_says_which_solve
 
 def test_auto_takes_what_learns_best_by_public_numbers():
     assert linear(method="auto", max_iter=None, huber=None).fit(X, Y).method_ == "moments"
-    assert linear(method="auto", max_iter=None).fit(X, Y).method_ == "objective"
+    assert linear(method="auto", max_iter=None).fit(X, Y).method_ == "ranged"
+    assert linear(method="auto", max_iter=None, radius=3).fit(X, Y).method_ == "objective"
     assert logistic(method="auto", max_iter=None, epsilon=1, delta=0).fit(X, LABELS).method_ == "objective"
     weak, strong = (logistic(method="auto", max_iter=None, epsilon=e, delta=1e-6).fit(X, LABELS) for e in (0.1, 50))
     assert (weak.method_, strong.method_) == ("descent", "objective")
-    assert float(weak.mechanism_.risk.feasible.radius) == pytest.approx(40 / NORM)
+    weakest = logistic(method="auto", max_iter=None, epsilon="0.01", delta=1e-6).fit(X, LABELS)
+    assert [float(each.mechanism_.risk.feasible.radius) * NORM for each in (weak, weakest)] == pytest.approx([11, 8])
 
 
 def test_the_bound_is_a_promise_or_says_why_there_is_none():
@@ -1097,7 +1099,7 @@ def test_the_cap_of_the_logistic_loss_grows_with_the_signal(epsilon, cap):
 
 @pytest.mark.parametrize(("epsilon", "threshold"), [("0.1", Fraction(1, 2)), (1000, Fraction(2))])
 def test_the_threshold_of_the_huber_loss_grows_with_the_signal(epsilon, threshold):
-    given = {"row_norm": 2, "target_bound": 2, "delta": "1e-6"}
+    given = {"row_norm": 2, "target_bound": 2, "delta": "1e-6", "method": "objective"}
     found = dp.LinearRegression(epsilon=epsilon, **given).fit(X, Y).mechanism_.risk.loss
     assert found.threshold == threshold
     stated = dp.LinearRegression(epsilon=epsilon, huber="3/4", **given).fit(X, Y).mechanism_.risk.loss

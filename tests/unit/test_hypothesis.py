@@ -13,7 +13,8 @@ from scipy.special import logsumexp
 from discreet.answering.linear_query import linear
 from discreet.data import Category, Domain, Number
 from discreet.errors import ParameterError
-from discreet.hypothesis import MAX_DENSE, Dense, Factored, Hypothesis, Linear, junction_tree, start, tensor, tree_cells
+from discreet.hypothesis import MAX_DENSE, Dense, Hypothesis, Linear, junction_tree, tensor, tree_cells
+from discreet.hypothesis.graphical_model import Factored, start
 from discreet.query import Among, And, Between, Count, Equals, Histogram, Not, Sum
 
 Sizes = dict[str, int]

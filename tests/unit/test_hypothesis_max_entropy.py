@@ -10,8 +10,9 @@ import pytest
 
 from discreet.answering.measurement import Measured
 from discreet.data import AnyNumber, Category, Domain, Number
-from discreet.hypothesis import Dense, Factored
+from discreet.hypothesis import Dense
 from discreet.hypothesis import max_entropy as module
+from discreet.hypothesis.graphical_model import Factored
 from discreet.hypothesis.max_entropy import fit
 from discreet.query import Among, Between, Count, Equals, Histogram, Sum
 

@@ -85,7 +85,7 @@ def visits(relation="replace-one"):
 
 
 def exactly(text, table):
-    made = Assembly(parse(text, VISITS, table="visits", unit="who"), table.facts, text)
+    made = Assembly(parse(text, VISITS, table="visits", unit="who", rows=3), table.facts, text)
     sums = [np.asarray(table.exact_sum(each.partial)) * each.unit(table.facts) for each in made.questions]
     return made.answer([Answer(np.asarray(each, dtype=float), 0.0, "test") for each in sums]).rows
 

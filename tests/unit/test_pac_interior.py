@@ -43,6 +43,7 @@ from discreet.pac.rank_bounds import RankBounds, declaration
 from discreet.records import canonical, record, revive
 from discreet.release import release
 from discreet.rng import SeededRng
+from discreet.session import Session
 
 REPLACE, ADD = Neighbours("replace-one"), Neighbours("add-remove")
 ROUTINES = [
@@ -494,10 +495,25 @@ def test_bounds_become_a_short_declaration_whatever_was_released(one, other):
     codes = column.codes(np.array([one, other]))
     low, high = sorted(float(column.value(int(code))) for code in codes)
     number = declaration(column, low, high)
-    farthest = Fraction(10) ** 299
+    farthest = Fraction(10) ** 50
     assert number.low <= max(-farthest, min(farthest, Fraction(low)))
     assert number.high >= max(-farthest, min(farthest, Fraction(high)))
     assert number.steps <= 102_000
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [(0.0, 1.7e308), (-1.7e308, 1.7e308), (-1.7e308, 40.0), (39.0, 1e300), (0.0, 5e-324), (-5e-324, 0.0)],
+)
+def test_a_column_declared_with_a_bound_at_the_end_of_the_floats_can_be_averaged(low, high):
+    """Bounds may by chance be anywhere; what they are bought for costs its price and gives a number all the same."""
+    values = np.arange(2000) % 80
+    table = Table({"x": values}, Domain(x=declaration(AnyNumber(), low, high)), name="people")
+    ledger = Ledger.in_memory(Budget(1, 1e-6), table)
+    assert np.isfinite(Mean(epsilon=0.1, ledger=ledger).fit(table, "x").value_)
+    session = Session(table, ledger)
+    for asked in ("SELECT AVG(x) FROM people", "SELECT SUM(x) FROM people", "SELECT MEDIAN(x) FROM people"):
+        assert np.isfinite(session.ask(asked).value)
 
 
 def test_declarations_are_rounded_outward_to_two_digits_of_the_width():

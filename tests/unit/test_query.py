@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.data import Category, Domain, Facts, Matrix, Number, Table, Vector
+from discreet.data import Batch, Category, Domain, Facts, Matrix, Number, Table, Vector
 from discreet.errors import ParameterError, SchemaError
 from discreet.guarantee import Neighbours
 from discreet.query import (
@@ -17,6 +17,7 @@ from discreet.query import (
     Between,
     Count,
     Equals,
+    GroupSum,
     Histogram,
     KeyCount,
     Missing,
@@ -28,6 +29,7 @@ from discreet.query import (
     VectorSum,
 )
 from discreet.records import canonical, record, revive
+from discreet.row_functions import Of, Power
 
 PREDICATES = (Equals, Between, Among, Missing, And, Or, Not)
 QUERIES = (Count, Histogram, KeyCount, Sum, VectorSum)
@@ -325,3 +327,19 @@ def test_a_histogram_names_its_cells_in_the_order_of_its_result():
     labels = Histogram(("sex", "age")).labels(facts)
     assert labels[:4] == [("F", 0), ("F", 0.5), ("F", 1), ("F", None)]
     assert len(labels) == 8
+
+
+@pytest.mark.parametrize(("high", "step"), [("1e24", "1e18"), ("2e250", "1e249"), ("1e20", "1e15"), ("1", "0.001")])
+def test_what_a_row_adds_is_right_in_units_that_no_integer_of_64_bits_holds(high, step):
+    domain = Domain(x=Number(0, high, step=step), c=Category("u", "v"))
+    batch = Batch(domain, 2, lambda name: np.array([0, domain[name].size - 1]))
+    for query in (GroupSum(["c"], Of("x")), Sum("x")):
+        assert query.weights(batch) == pytest.approx([0.0, float(high)], rel=1e-12)
+        assert query.weights(batch).dtype == np.float64
+
+
+def test_a_sum_of_squares_that_floats_cannot_hold_is_refused():
+    domain = Domain(x=Number(0, "2e250", step="1e249"))
+    batch = Batch(domain, 1, lambda _: np.array([1]))
+    with pytest.raises(ParameterError, match="other units"):
+        GroupSum([], Power(Of("x"), 2)).weights(batch)

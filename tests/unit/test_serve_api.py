@@ -19,7 +19,6 @@ from discreet.serve.guard import AccessLog, Guard
 from discreet.serve.jobs import Ticket
 from discreet.serve.keys import Keys
 from discreet.serve.problems import STATUS, problem
-from discreet.serve.service import add_analyst
 from discreet.serve.settings import Limits
 from tests.serving import COUNT, GROUPS, Local, house
 
@@ -417,7 +416,7 @@ def test_a_table_without_an_allowance_of_the_analyst_is_not_listed(tmp_path):
     made = house(tmp_path, "people", "staff")
     keys = Keys(made.keys_file)
     with made.ledger("people") as ledger:  # the key is for all tables, and staff came later
-        made.keys["eve"] = add_analyst(keys, {"people": ledger}, "eve", share="1/10")["key"]
+        made.keys["eve"] = keys.add_analyst({"people": ledger}, "eve", share="1/10")["key"]
     with Local(made) as desk:
         assert desk.call("GET", "/v1/tables", key="eve").json()["tables"] == ["people"]
         assert desk.call("GET", "/v1/tables", key="olga").json()["tables"] == ["people", "staff"]

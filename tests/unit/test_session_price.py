@@ -201,3 +201,13 @@ def test_an_average_of_which_one_half_fits_is_refused_and_nothing_is_charged():
     assert list(session.ledger.entries()) == before
     counted = session.ask("SELECT COUNT(visits) FROM people WHERE sex = 'F'")
     assert 0 < counted.price <= left  # one half did fit
+
+
+@pytest.mark.parametrize("budget", [dp.Budget(1, 1e-6), dp.Budget(1)], ids=["renyi", "pure"])
+def test_no_part_is_paid_of_a_question_whose_parts_do_not_fit_together(budget):
+    session = opened(budget, alpha=None, price="60%")
+    both = "SELECT COUNT(*), MEDIAN(visits) FROM people WHERE sex = 'F'"
+    assert session.ask("SELECT COUNT(*) FROM people WHERE region = 'N'").price > 0
+    with pytest.raises(dp.BudgetExceeded, match="does not fit"):
+        session.ask(both)
+    assert len(charges(session)) == 1

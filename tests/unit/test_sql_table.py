@@ -131,9 +131,10 @@ def condition(rng, depth):
     return (dp.And if kind == 6 else dp.Or)(*(condition(rng, depth - 1) for _ in range(int(rng.integers(0, 4)))))
 
 
-def test_300_random_conditions_have_the_same_counts_and_histograms(here, tables, pushed):
-    rng = np.random.default_rng(7)
-    for _ in range(300):
+@pytest.mark.parametrize(("seed", "conditions"), [(7, 100), pytest.param(8, 300, marks=pytest.mark.slow)])
+def test_random_conditions_have_the_same_counts_and_histograms(here, tables, pushed, seed, conditions):
+    rng = np.random.default_rng(seed)
+    for _ in range(conditions):
         where = condition(rng, 3)
         names = [
             str(each) for each in rng.choice(["age", "town", "sex", "ill"], int(rng.integers(1, 4)), replace=False)

@@ -50,6 +50,6 @@ from discreet.answering.multiplicative_weights_parameters import (
 from discreet.answering.quantiles import Ranked, drawn, needed_draws
 from discreet.answering.residual_marginals import ResidualMarginals
 from discreet.answering.transcript import SEVERAL, Transcript
-from discreet.answering.unknown_keys import KeysPrice, keys_price, stable_keys, unknown_keys
+from discreet.answering.unknown_keys import KeysPrice, ask_unknown_keys, keys_price, stable_keys
 from discreet.answering.workload import Marginals
 from discreet.hypothesis import Hypothesis

@@ -23,11 +23,12 @@ rows.
 
 Rent or buy, the ski rental problem. A count answers one question; a marginal answers every question about its scope
 that is not finer than this one; a threshold answers every question for which the hypothesis is good, and costs as much
-as some 700 counts. With a price a marginal is bought, for that price, when something was paid for its scope before and
+as some 130 counts. With a price a marginal is bought, for that price, when something was paid for its scope before and
 the question is then nearly as near as if it were measured alone. With alpha it is bought when that keeps all that is
 paid below one and a half times what the questions cost alone; a threshold when the questions that it would have made
-free, since as much as it costs was spent and since the last time the hypothesis was wrong, have cost as much, and when
-it is at most half of what is left and within max_price.
+free, since as much as it costs was spent and since the last time that it would have said "yes", have cost as much, or
+the last threshold answered questions that would have, and when it is at most half of what is left. A threshold and a
+marginal step back if the question could cost more than max_price with them: then it is answered alone.
 A threshold is not asked about columns of which nothing was measured: the hypothesis knows nothing about them, and would
 be wrong.
 
@@ -54,14 +55,14 @@ from discreet.answering.answer import Answer
 from discreet.answering.calibration import Calibration, SessionTerms
 from discreet.answering.chosen_tables import chosen_tables
 from discreet.answering.linear_query import group_meanings, linear, meaning, scope_of
-from discreet.answering.measurement import Measured, asked_for, covers, group_cells, interval, own_error
-from discreet.answering.transcript import SEVERAL, SessionRequest, Transcript, additive_parts
+from discreet.answering.measurement import BetaPlace, Measured, asked_for, covers, group_cells, interval, own_error
+from discreet.answering.transcript import SEVERAL, WIDE, SessionRequest, Transcript, additive_parts
 from discreet.answering.workload import Marginals, answers, methods, noises
 from discreet.core import BudgetExceeded, ConversationOver, Exact, Json, ParameterError, Rng, record
 from discreet.data import Dataset, Floats
 from discreet.hypothesis import FittedHypothesis, Hypothesis, Linear, Scope, fit, listed_sizes, tangled
 from discreet.ledger import Ledger
-from discreet.mechanisms import Conversation, IsFar, Mechanism, Noisy
+from discreet.mechanisms import AboveThreshold, Conversation, IsFar, Mechanism, Noisy
 from discreet.method import choose
 from discreet.query import Count, Histogram, Not, Question
 from discreet.release import Open, Released, converse, release, reopen
@@ -98,14 +99,15 @@ def threshold(inquiry: Inquiry) -> Answer | None:
     # knows nothing, nor about numbers whose largest value does not count as one row.
     if calibration.terms.alpha is None or inquiry.planned or not inquiry.seen:
         return None
-    if answers.transcript.open_run is None and not answers.worth_opening():
+    if answers.transcript.open_run is None and inquiry.opening is None:
         return None
     if (guess := inquiry.guess) is None:
         return None
-    if answers.transcript.open_run is None:
-        inquiry.opened = answers.open_threshold()
+    if answers.transcript.open_run is None and inquiry.opening is not None:
+        inquiry.opened = answers.open_threshold(inquiry.opening)
+        guess = answers.guess(query)  # it is fitted again when a threshold is opened
     run = answers.transcript.open_run
-    if run is None or (theta := calibration.theta(run.conversation, run.number)) <= 0:
+    if run is None or (theta := calibration.theta(run.conversation, run.place)) <= 0:
         return None
     steps = [round(Fraction(float(number)) / query.unit(answers.facts)) for number in np.ravel(guess)]
     ask = IsFar(query, steps, theta, worth=calibration.worth(query))
@@ -118,7 +120,7 @@ def threshold(inquiry: Inquiry) -> Answer | None:
         return None
     price, inquiry.opened = inquiry.opened, 0
     near = calibration.near(query)
-    return Answer(guess, near, "hypothesis", price, errors=np.full(np.shape(guess), near))
+    return Answer(guess, near, "hypothesis", price, errors=np.full(np.shape(guess), near), missed=False)
 
 
 Source = Callable[["Inquiry"], Answer | None]
@@ -130,13 +132,15 @@ class Inquiry:
     """One query on its way through the sources, with all that is known about it at one state of the ledger.
 
     wanted  how near its answer shall be, in its units
-    opened  what was charged for a threshold on the way, and stands in no recorded answer yet
-    fired   whether a threshold said that the guess is too far off
+    opening  the threshold that may be opened on the way
+    opened   what was charged for it, and stands in no recorded answer yet
+    fired    whether a threshold said that the guess is too far off
     """
 
     def __init__(self, answers: AdaptiveAnswers, query: Question, wanted: float) -> None:
         self.answers, self.query, self.domain, self.wanted = answers, query, answers.facts.domain, wanted
         self.calibration, self.knowledge = answers.calibration, answers.knowledge
+        self.opening: AboveThreshold | None = None
         self.opened, self.fired = 0, False
 
     @cached_property
@@ -204,9 +208,9 @@ class Inquiry:
         assert answer is not None  # what was bought says something about every part
         return answer
 
-    def marginal(self, later: int = 0) -> Noisy | None:
-        """The marginal over the query's scope, if the plan or the prices say that it is bought; now, or after `later`
-        more places."""
+    def marginal(self, later: int, most: Fraction) -> Noisy | None:
+        """The marginal over the query's scope, if the plan or the prices say that it is bought: after `later` more
+        places; with alpha, for at most so many nano-units."""
         calibration, transcript = self.calibration, self.answers.transcript
         if self.planned and self.answers.scopes_left > 0:  # another part of the question may have taken the last one
             return calibration.share(self.query, self.answers.scopes_left)
@@ -219,7 +223,7 @@ class Inquiry:
         if calibration.terms.price is not None or marginal is None:
             return marginal
         price = calibration.price(marginal)
-        if not calibration.admits(marginal) or price > self.answers.most * calibration.cap:
+        if price > most or not calibration.admits(marginal):
             return None
         alone = calibration.price(calibration.alone(self.query, order))
         # So that all that is paid about a scope stays below one and a half times what its questions cost alone.
@@ -413,7 +417,7 @@ class AdaptiveAnswers:
         most: Fraction = Fraction(1),
         rng: Rng | None = None,
     ) -> None:
-        """most: a part of the budget; a marginal that costs more is not bought where one answer will do."""
+        """most: a part of the budget; no threshold and no marginal is bought that makes a question cost more."""
         self.table, self.facts, self.rng, self.sources, self.most = table, table.facts, rng, SOURCES, most
         self.charged_to: dict[str, Any] = {"ledger": ledger, "allowance": allowance, "rng": rng}
         self.calibration = Calibration(self.facts, ledger, terms, allowance=allowance)
@@ -492,7 +496,9 @@ class AdaptiveAnswers:
 
     def fitted(self) -> FittedHypothesis | None:
         """The hypothesis that guesses are taken from; None before the first measurement."""
-        latest = last_fit(self.transcript.measured)
+        measured, run = self.transcript.measured, self.transcript.open_run
+        opened = 0 if run is None else sum(one.entry < run.entry for one in measured)
+        latest = max(last_fit(measured), opened)
         return self.fit_to(latest) if latest else None
 
     def fit_to(self, known: int) -> FittedHypothesis:
@@ -552,8 +558,9 @@ class AdaptiveAnswers:
         distinct = list(dict.fromkeys(queries))
         asked = dict(zip(distinct, self.inquire(distinct, weights), strict=True))
         found: dict[Question, Answer] = {}
+        bill = self._opening(self._unknown([*asked.values()]), distinct, weights) if self.worth_opening() else []
         for inquiry in asked.values():
-            inquiry.opened, inquiry.fired = 0, False
+            inquiry.opening, inquiry.opened, inquiry.fired = bill[0] if bill else None, 0, False
             answer = next(filter(None, (source(inquiry) for source in self.sources)), None)
             if answer is not None:
                 found[inquiry.query] = answer
@@ -561,9 +568,11 @@ class AdaptiveAnswers:
         self._say(new, None)
         needed = [inquiry for query, inquiry in asked.items() if query not in found]
         if any(inquiry.planned for inquiry in needed):
-            found |= self._by_plan(needed)
+            found |= self._by_plan(needed, distinct, weights)
         elif needed:
-            found |= self._measure(needed, distinct, weights)
+            passed = any(one.missed is False and one.source == "hypothesis" for one in found.values())
+            most = self.most * self.calibration.cap - sum(each.opened for each in needed)
+            found |= self._measure(needed, distinct, weights, Fraction(0) if passed else most)
         price = sum(answer.price for answer in found.values()) + sum(each.opened for each in asked.values())
         free = self._with_alone(queries, [replace(found[query], price=0) for query in queries])
         return [replace(free[0], price=price), *free[1:]]
@@ -575,21 +584,35 @@ class AdaptiveAnswers:
         pairs = zip(queries, found, strict=True)
         return [replace(one, alone=self.knowledge.by_itself(query, one, failure)) for query, one in pairs]
 
-    def _by_plan(self, needed: list[Inquiry]) -> dict[Question, Answer]:
-        """Those of a question's parts that the plan of scopes answers, each by a share of its own, or by what the share
-        of one before has measured: largest scopes first."""
-        ordered = sorted((each.query for each in needed), key=lambda query: -len(query.scope))
-        scopes = {query: frozenset(query.scope) for query in ordered}
-        new = [one for at, one in enumerate(scopes.values()) if not any(one <= two for two in [*scopes.values()][:at])]
-        terms, found = self.calibration.terms, dict[Question, Answer]()
-        if len(new) > self.scopes_left and terms.alpha is None and terms.price is None:
-            raise ParameterError(f"this needs {len(new)} scopes, and {self.scopes_left} are left: nothing was spent")
-        for query in ordered:
-            (now,) = self.inquire([query])
-            known = proved(now)
-            found |= self._measure([now], [query], None) if known is None else {query: known}
-            self._say({} if known is None else {query: known}, None)
+    def _by_plan(self, needed: list[Inquiry], parts: list[Question], weights: Weights) -> dict[Question, Answer]:
+        """Those of a question's parts that the plan of scopes answers."""
+        plan, found = self._plan(needed, parts, weights), dict[Question, Answer]()
+        shares = sum(inquiry.planned and bought is not None for inquiry, bought in plan)
+        if shares > self.scopes_left:
+            raise ParameterError(f"this needs {shares} scopes, and {self.scopes_left} are left: nothing was spent")
+        for inquiry, bought in plan:
+            (now,) = self.inquire([inquiry.query])
+            known = proved(now) or (now.within(math.inf) if bought is None else None)
+            found |= (
+                self._measure([now], parts, weights, Fraction(0), bought) if known is None else {inquiry.query: known}
+            )
+            self._say({} if known is None else {inquiry.query: known}, None)
         return found
+
+    def _plan(
+        self, needed: Sequence[Inquiry], parts: list[Question], weights: Weights
+    ) -> list[tuple[Inquiry, Noisy | Marginals | None]]:
+        """What is bought for each of a question's parts, largest scopes first; None of a part that is about columns of
+        a marginal which is bought for one before."""
+        plan, measured = list[tuple[Inquiry, Noisy | Marginals | None]](), list[set[str]]()
+        scopes = [(set[str]() if each.form is None else {*each.form.scope}, each) for each in needed]
+        for scope, each in sorted(scopes, key=lambda pair: -len(pair[0])):
+            if each.planned and any(scope <= other for other in measured):
+                plan.append((each, None))
+                continue
+            plan.append((each, self._purchase([each], parts, weights, SEVERAL * len(plan), Fraction(0))))
+            measured += [scope] if each.planned and scope else []
+        return plan
 
     def _say(self, answers: dict[Question, Answer], entry: int | None) -> None:
         """Record what was answered, in one durable write."""
@@ -597,8 +620,18 @@ class AdaptiveAnswers:
             sayings = [(query, meaning(query, self.facts.domain), one) for query, one in answers.items()]
             self.transcript.say_all(sayings, self.calibration.terms.beta, made_from=entry)
 
-    def _measure(self, needed: list[Inquiry], parts: list[Question], weights: Weights) -> dict[Question, Answer]:
-        """Measure what is needed of a question's parts in one charge, and answer from what is known then."""
+    def _measure(
+        self,
+        needed: list[Inquiry],
+        parts: list[Question],
+        weights: Weights,
+        most: Fraction,
+        bought: Noisy | Marginals | None = None,
+    ) -> dict[Question, Answer]:
+        """Measure what is needed of a question's parts in one charge, and answer from what is known then.
+
+        most    for a marginal, with alpha: at most so many nano-units        bought  how, if that is decided
+        """
         queries, price = [inquiry.query for inquiry in needed], 0
         spent = self.calibration.cap - self.calibration.left()
         # The hypothesis is compared, and fitted, only when as much was spent as a threshold costs; before the purchase.
@@ -606,7 +639,8 @@ class AdaptiveAnswers:
         guesses = [each.guess if follows and each.seen else None for each in needed]
         request = self.request("answer", [record(query) for query in queries])
         if request.stored is None:
-            mechanism, words = self._purchase(needed, parts, weights), queries[0].where.in_words()
+            mechanism = self._purchase(needed, parts, weights, 0, most) if bought is None else bought
+            words = queries[0].where.in_words()
             self._require_covered(queries, mechanism)
             released = self.release(mechanism, words, request.name)
             price, entry = self.calibration.amount(released.price) or 0, released.entry
@@ -615,12 +649,24 @@ class AdaptiveAnswers:
         found = {}
         for inquiry, now, guess in zip(needed, self.inquire(queries), guesses, strict=True):
             answer = now.read(inquiry.wanted)
-            missed = None if guess is None else bool(np.max(np.abs(answer.value - guess)) > inquiry.wanted)
+            missed = (
+                None if guess is None else bool(np.max(np.abs(answer.value - guess)) > self._asked_for(inquiry.query))
+            )
             source = "measurement" if inquiry.fired else "direct"
             found[inquiry.query] = replace(answer, source=source, price=price, missed=missed, entry=entry)
             price = 0  # it stands once
         self._say(found, entry)
         return found
+
+    def _asked_for(self, query: Question) -> float:
+        """How far off a guess is that the next threshold would be asked about, in the query's units."""
+        place = self._next_place()
+        theta = self.calibration.theta(self.calibration.threshold(place.order), place)
+        return float(theta * self.calibration.worth(query) * query.unit(self.facts))
+
+    def _next_place(self) -> BetaPlace:
+        """The places of the next threshold: it doubles how many are taken."""
+        return BetaPlace(self.transcript.next_order, self.transcript.next_order)
 
     def _require_covered(self, queries: Sequence[Question], mechanism: Noisy | Marginals) -> None:
         """Refuse to buy what would not answer: public, and found before anything is charged."""
@@ -630,11 +676,12 @@ class AdaptiveAnswers:
                 raise ParameterError("what would be measured does not cover the question: nothing was spent")
 
     def _purchase(
-        self, needed: list[Inquiry], parts: list[Question], weights: Weights, later: int = 0
+        self, needed: list[Inquiry], parts: list[Question], weights: Weights, later: int, most: Fraction
     ) -> Noisy | Marginals:
-        """What is bought for those parts of a question that are needed; now, or after `later` more places."""
+        """What is bought for those parts of a question that are needed, after `later` more places; with alpha, a
+        marginal for at most so many nano-units."""
         queries, terms = [inquiry.query for inquiry in needed], self.calibration.terms
-        if len(needed) == 1 and (marginal := needed[0].marginal(later)) is not None:
+        if len(needed) == 1 and (marginal := needed[0].marginal(later, most)) is not None:
             return marginal
         # For a price the parts share it whether all are needed or not, so that the others are as good as they were.
         whole, sure = self._paid(parts, weights) if terms.price is not None else (queries, None)
@@ -649,17 +696,28 @@ class AdaptiveAnswers:
     def bill(self, queries: Sequence[Question], weights: Weights = None) -> list[Mechanism | Conversation]:
         """What answering these parts of a question could buy, at most. Buys nothing, reads no rows."""
         distinct = list(dict.fromkeys(queries))
-        inquiries = self.inquire(distinct, weights)
-        needed = [inquiry for inquiry in inquiries if not any(source(inquiry) for source in FREE)]
+        needed, most = self._unknown(self.inquire(distinct, weights)), self.most * self.calibration.cap
         if not needed:
             return []
         if any(inquiry.planned for inquiry in needed):
-            return [self._purchase([each], distinct, weights) for each in needed]
-        seen = any(inquiry.seen for inquiry in needed)
-        if not (seen and self.transcript.open_run is None and self.worth_opening()):
-            return [self._purchase(needed, distinct, weights)]
-        ways = [self._purchase(needed, distinct, weights, later) for later in (0, 1)]
-        return [self.calibration.threshold(self.transcript.next_order), max(ways, key=self.calibration.price)]
+            return [bought for _, bought in self._plan(needed, distinct, weights) if bought is not None]
+        return self._opening(needed, distinct, weights) or [self._purchase(needed, distinct, weights, 0, most)]
+
+    def _unknown(self, inquiries: Sequence[Inquiry]) -> list[Inquiry]:
+        return [inquiry for inquiry in inquiries if not any(source(inquiry) for source in FREE)]
+
+    def _opening(self, needed: list[Inquiry], parts: list[Question], weights: Weights) -> list[Any]:
+        """The threshold that is opened for these parts of a question, and the dearest that may be measured after it, if
+        they are within max_price together; else nothing."""
+        if not self.worth_opening() or not any(each.seen for each in needed) or any(each.planned for each in needed):
+            return []
+        calibration, order = self.calibration, self.transcript.next_order
+        opening = calibration.threshold(order)
+        most = self.most * calibration.cap - calibration.price(opening)
+        # If a guess is missing no threshold is opened, and its places are not taken.
+        ways = [self._purchase(needed, parts, weights, later, most) for later in (0, order)]
+        after = max(ways, key=calibration.price)
+        return [opening, after] if calibration.price(after) <= most else []
 
     def forecast(self, price: int) -> int:
         """About how many more questions like one that cost this fit into what is left; a later one has a smaller part
@@ -684,21 +742,24 @@ class AdaptiveAnswers:
 
     def _threshold_pays(self, paid: int) -> bool:
         """Whether a threshold costs no more than this, which was paid, half of what is left, and max_price."""
-        number = self.transcript.next_order
-        conversation = self.calibration.threshold(number)
+        place = self._next_place()
+        conversation = self.calibration.threshold(place.order)
         price = self.calibration.price(conversation)
         within = price <= min(paid, self.calibration.left() // 2) and price <= self.most * self.calibration.cap
-        return within and self.calibration.theta(conversation, number) > 0
+        return within and self.calibration.theta(conversation, place) > 0
 
     def worth_opening(self) -> bool:
-        """Whether a threshold is worth its price now."""
-        saved = self.transcript.saved
-        return self.calibration.terms.alpha is not None and saved > 0 and self._threshold_pays(saved)
+        """Whether a threshold is to be opened, since it is worth its price now: what it would have saved, and what the
+        last one has saved, cost as much."""
+        transcript = self.transcript
+        if self.calibration.terms.alpha is None or transcript.open_run is not None:
+            return False
+        saved = transcript.saved + transcript.passed * (self.count_price() if transcript.passed else 0)
+        return saved > 0 and self._threshold_pays(saved)
 
-    def open_threshold(self) -> int:
-        """Open the next threshold; what it cost."""
-        conversation = self.calibration.threshold(self.transcript.next_order)
-        converse(conversation, self.table, memo=MANNER, **self.charged_to)
+    def open_threshold(self, conversation: AboveThreshold) -> int:
+        """Open a threshold; what it cost."""
+        converse(conversation, self.table, memo=MANNER + WIDE, **self.charged_to)
         self.catch_up()
         return self.calibration.price(conversation)
 

@@ -16,12 +16,13 @@ import numpy as np
 from discreet.answering import answer_words
 from discreet.answering.linear_query import constant, linear
 from discreet.core import ParameterError, Sheet, Shown, UnsupportedQuery
-from discreet.data import Facts
+from discreet.data import Domain, Facts
 from discreet.query import (
     EVERYTHING,
     Count,
     GroupCount,
     KeyCount,
+    OfPersons,
     Persons,
     Predicate,
     Question,
@@ -75,7 +76,7 @@ class Answer(Shown):
     Inside a session an answer is about one linear query: its value is an array of the shape of the query's numbers,
     and these are known besides:
 
-    missed    of an answer that was paid for: whether the hypothesis had been wrong about it; None if it had no guess
+    missed    whether the hypothesis was wrong, of what was paid for or let pass by a threshold; None without a guess
     question  what was asked             beta  the probability of failure that the bound was stated for
     errors    how far off each number is at the most: an array of the value's shape, whose largest is error_bound;
               `alone` is such an array too
@@ -152,14 +153,16 @@ class Assembly:
         if unlisted and (self.questions or self.quantiles or len(unlisted) > 1):
             raise ParameterError("by keys that nobody listed only COUNT(*) is answered")
         for part in self.questions:
-            require_shallow(part.where)
+            for where, _ in _conditions(part, facts):
+                require_shallow(where)
             part.sensitivity(facts)  # says what is wrong with the question
             require_numbers(numbers(part, facts))
-        for where in dict.fromkeys(
-            [*(each.where for each in self.questions), *(each.where for each in self.quantiles)]
+        ranked = ((each.where, facts.domain) for each in self.quantiles)
+        for where, domain in dict.fromkeys(
+            [*(about for each in self.questions for about in _conditions(each, facts)), *ranked]
         ):
             require_shallow(where)
-            self._check_possible(where)
+            self._check_possible(where, domain)
 
     @property
     def keys(self) -> tuple[Any, ...]:
@@ -204,8 +207,8 @@ class Assembly:
                 found[query] += stake
         return found
 
-    def _check_possible(self, where: Any) -> None:
-        if constant(Count(where), self.facts.domain) is not False:
+    def _check_possible(self, where: Any, domain: Domain) -> None:
+        if constant(Count(where), domain) is not False:
             return
         words = where.in_words()
         never = "the condition is never true"
@@ -222,7 +225,8 @@ class Assembly:
         sizes = [len(self.statement.keys[place].labels) for place in self.order]
         form = None
         if (sizes and self.statement.where != EVERYTHING) or any(not isinstance(key, str) for key in self.keys):
-            form = linear(GroupCount(self.keys, self.statement.where), self.facts.domain)
+            made, domain = self.statement.made, self.facts.domain
+            form = linear(GroupCount(self.keys, self.statement.where), domain if made is None else made.domain(domain))
         if form is None:
             return np.ones(sizes, dtype=bool)
         reached = np.zeros(math.prod(sizes), dtype=bool)
@@ -379,7 +383,9 @@ class Assembly:
     def _unit_of(self, output: OutputColumn) -> str:
         if not isinstance(output.expression, Total) or not output.expression.question.counting:
             return output.unit
-        rows = self.facts.neighbours.rows == 1 or output.expression.question.NAME == "persons/1"
+        question: Any = output.expression.question
+        made = isinstance(question, OfPersons) and question.made.most(self.facts) == 1
+        rows = self.facts.neighbours.rows == 1 or made or question.NAME == Persons.NAME
         return "persons" if rows else "rows"
 
 
@@ -401,6 +407,13 @@ def _in_order(lines: Sequence[Any], values: Sequence[Any], by: Sorting) -> list[
     there = [line for _, line in sorted(known, key=lambda each: each[0], reverse=by.descending)]
     missing = [line for line, value in zip(lines, values, strict=True) if value is None]
     return [*missing, *there] if by.nulls_first else [*there, *missing]
+
+
+def _conditions(query: Question, facts: Facts) -> list[tuple[Predicate, Domain]]:
+    """The conditions of a query, each with the columns that it is about."""
+    if isinstance(query, OfPersons):
+        return [(query.made.where, facts.domain), (query.where, query.made.domain(facts.domain))]
+    return [(query.where, facts.domain)]
 
 
 def _reading(answer: Answer) -> tuple[Any, Any]:
@@ -447,7 +460,11 @@ class _GroupNumbers:
         """How many rows this group has, if they were counted: at least as many as are in a part of it."""
         shaped = len(self.place)
         counts = [query for query, (value, _) in self.readings.items() if query.counting and value.ndim == shaped > 0]
-        whole = [query for query in counts if query.where == self.where and query.NAME != Persons.NAME]
+        whole = [
+            query
+            for query in counts
+            if query.where == self.where and Persons.NAME not in (query.NAME, getattr(query, "query", query).NAME)
+        ]
         if not whole:
             least = max((value - error for value, error in map(self.reading, counts)), default=0.0)
             return Estimated(1, max(0.0, least), math.inf)
@@ -497,6 +514,12 @@ def _off(found: Estimated) -> float:
 
 def asked_directly(query: Any, facts: Facts) -> Statement:
     """A query as a question: what it would be in SQL."""
+    if isinstance(query, OfPersons):
+        found = asked_directly(query.query, query.made.facts(facts))
+        (last,) = found.aggregates
+        total: Any = last.expression
+        total = Total(replace(query, query=total.question), total.ends)
+        return replace(found, outputs=(*found.outputs[:-1], replace(last, expression=total)), made=query.made)
     keys = tuple(
         GroupedBy(
             key,

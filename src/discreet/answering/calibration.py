@@ -42,12 +42,24 @@ from discreet.mechanisms import (
     calibrate,
     noisy_by,
 )
-from discreet.query import MAX_CELLS, Count, Equals, GroupCount, Histogram, Missing, Persons, Question, contribution
+from discreet.query import (
+    MAX_CELLS,
+    Count,
+    Equals,
+    GroupCount,
+    Histogram,
+    Missing,
+    OfPersons,
+    Persons,
+    Question,
+    contribution,
+)
 
 LARGEST_MARGINAL = 2**20
 _GAP = Fraction(1, 3)  # the part of A that a threshold leaves for the hypothesis to be wrong by
 _SLOW = 0.75  # how fast the series that splits beta falls
 _PLANNED = 10_000  # questions, if nobody says
+_NEAREST = 16  # most questions are known already, or the guess is much nearer
 _UNPAYABLE = 10**30
 
 Threshold = AboveThreshold | AboveThresholdLaplace
@@ -129,7 +141,7 @@ class Calibration:
         if not question.counting:
             form = linear(question, domain)
             return np.zeros(shape) if form is not None and not form.weight.any() else None
-        if isinstance(question, Persons):
+        if isinstance(question, Persons | OfPersons):
             told = question.public(self.facts)
             return None if told is None else np.full(shape, told)
         if self.total is None or math.prod(shape) > 1 or not constant(question, domain):
@@ -296,19 +308,20 @@ class Calibration:
         return calibrate(lambda noise: self.noisy(whole, noise), funds=funds, facts=self.facts)
 
     def threshold(self, number: int) -> AboveThreshold:
-        """The noise that leaves a part of A for the hypothesis, and lets as many questions pass as are planned."""
-        first = -math.log(self.failure(number))
-        idle = math.log(max(2, self.terms.questions or _PLANNED))
+        """The noise that leaves a part of A for the hypothesis, and lets as many questions pass as are planned to be
+        asked with a guess that is as far off as that: of all, one in `_NEAREST`."""
+        first = -math.log(self.failure(number, number))
+        idle = math.log(max(2.0, (self.terms.questions or _PLANNED) / _NEAREST))
         window, share = float(self.window * (1 - _GAP)), math.sqrt(first) / (math.sqrt(first) + math.sqrt(2 * idle))
         scales = (Fraction(max(each, 1e-6)) for each in (window * share / first, window * (1 - share) / idle))
         one, other = (each.limit_denominator(10**6) for each in scales)
         return AboveThreshold(one, other, sensitivity=self.facts.neighbours.rows)
 
-    def theta(self, conversation: Threshold, number: int) -> Fraction:
+    def theta(self, conversation: Threshold, place: BetaPlace) -> Fraction:
         """The threshold to ask for: "no" then means nearer than A. Only one-sided thresholds are opened here."""
         if not isinstance(conversation, AboveThreshold):
             return Fraction(0)
-        return self.window - conversation.z_bound(Fraction(self.failure(number)))
+        return self.window - conversation.z_bound(Fraction(self.may_fail(place)))
 
     def noisy(self, question: Question, scale: Fraction) -> Noisy:
         return Marginals([question], [scale], self.kind_for([question])).parts[0]

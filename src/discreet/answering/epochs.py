@@ -85,13 +85,14 @@ class EpochAnswers:
 
     def _counting(self, queries: Sequence[Question]) -> Block:
         """The epochs that the conditions of some query do not exclude."""
-        if not all(self.column in query.where.columns for query in queries):
+        conditions = [getattr(query, "made", query).where for query in queries]  # of the table's rows
+        if not all(self.column in where.columns for where in conditions):
             return self.epochs
         domain = self.whole.facts.domain
         found = [
             epoch
             for epoch in self.epochs
-            if any(constant(Count(And(query.where, self._at(epoch))), domain) is not False for query in queries)
+            if any(constant(Count(And(where, self._at(epoch))), domain) is not False for where in conditions)
         ]
         return tuple(found)
 

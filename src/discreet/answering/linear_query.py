@@ -28,7 +28,7 @@ import numpy.typing as npt
 from discreet.core import Json, ParameterError, canonical, digest, record
 from discreet.data import Batch, Domain
 from discreet.hypothesis import Linear, Scope
-from discreet.query import EVERYTHING, Count, Persons, Question
+from discreet.query import EVERYTHING, Count, OfPersons, Persons, Question
 
 MAX_CELLS = 2**22
 """Cells of a scope that are listed; a query about more can only be answered from the rows."""
@@ -49,7 +49,7 @@ def scope_of(query: Question, domain: Domain) -> Scope:
 
 def linear(query: Question, domain: Domain) -> Linear | None:
     """The query's form over the columns that matter; None if what it mentions has more cells than are listed."""
-    if isinstance(query, Persons):  # a person's rows are not added up
+    if isinstance(query, Persons | OfPersons):  # a person's rows are not added up
         return None
     columns = [domain.column(name) for name in scope_of(query, domain)]
     cells = math.prod(column.size for column in columns)

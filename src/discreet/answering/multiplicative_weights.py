@@ -249,7 +249,7 @@ class ClassicAnswers:
         self._replayed += len(news)
 
     def _nano(self, price: Price) -> int:
-        return (price.pure if self.ledger.spent().caps.renyi is None else price.renyi) or 0
+        return (price.pure if self.ledger.caps.renyi is None else price.renyi) or 0
 
     def _fits(self, program: Classic) -> bool:
         """Whether all that the program may ever charge, in the ledger's own integers, is left in one of its books."""

@@ -42,7 +42,9 @@ _LISTED = 2**22  # weights times cells that are looked at to find a question's o
 _EFFECT = (
     0.3  # how large interactions are believed to be, as a share of an even cell; the n-th power for n more columns
 )
-_NEAR = 0.95  # at most so much of the variance of plain noise
+_LEAST_HELD = 1e-6  # of a multiplier: the search takes larger ones up from there
+_NEAR = 0.95  # at most so much of the variance of plain noise,
+_VAGUE = 4  # if so many deviations of plain noise exceed an even cell
 _PAIRS = 16  # columns up to which every way to replace a row is looked at
 _UP = 1 + 1e-9  # more than floats lose in a sum of positive terms
 
@@ -324,7 +326,8 @@ def _slack(shape: Sequence[int], scale: float) -> float:
 
 def residual_marginals(scopes: Sequence[Scope], facts: Facts, *, funds: Funds) -> ResidualMarginals:
     """The release of these marginals that is best for tables of this size: with the least largest variance of a cell
-    that is admitted where there are many rows, and leaning on the smaller parts where there are few."""
+    that is admitted where there are many rows. Where there are few, it leans on the smaller parts and on the larger
+    tables, and a cell of a scope whose bound exceeds an even cell may have nearly the variance of plain noise."""
     outer = tuple(scope for scope in scopes if not any(set(scope) < set(other) for other in scopes))
     if not any(outer):
         raise ParameterError("residuals are of tables of one or more columns")
@@ -346,13 +349,15 @@ def residual_marginals(scopes: Sequence[Scope], facts: Facts, *, funds: Funds) -
     even = calibrated(as_ratios(np.sqrt(plan.even), plan.drawn))
     if facts.size is None:
         return even
-    most = _NEAR * even.plain_scale(scopes, facts) ** 2
-    leaning = plan.leaning(np.array([float(scale) for scale in even.scales]) ** 2, facts.size, most)
+    plain, given = even.plain_scale(scopes, facts), np.array([float(scale) for scale in even.scales]) ** 2
+    vague = plan.counted * _VAGUE * plain > facts.size
+    most = np.where(vague, _NEAR * plain**2, (1 + 1e-9) * (plan.adds @ np.where(plan.drawn, given, 0.0)).max())
+    leaning = plan.leaning(given, facts.size, most)
     if leaning is None:
         return even
     found = calibrated(as_ratios(np.sqrt(leaning), plan.drawn))
     worst = max((found.variance(scope, facts.domain, rows_known=known) for scope in scopes if scope), default=0.0)
-    return found if worst <= most / _NEAR else even
+    return found if worst <= plain**2 else even
 
 
 def residual_scales(
@@ -376,19 +381,19 @@ class ResidualPlan:
 
     cells    of the table of every part                 prices   p_A: part A costs p_A / scale_A^2
     adds     v_AB: part A adds v_AB scale_A^2 to the variance of a cell of the scope B that is asked for, a line each
-    weights  of the scopes asked for                    drawn    the parts that noise is drawn for
+    counted  the cells of the scopes asked for          drawn    the parts that noise is drawn for
     even     scale_A^2 with which the largest variance is least, up to a factor
 
     For fixed weights w of the scopes the sum of w times the variances is least if scale_A^2 is proportional to
     sqrt(p_A / v_A), v_A the weighted sum (Cauchy and Schwarz). A weight that grows with its scope's variance finds the
-    least largest one.
+    least largest one, `even`.
     """
 
     lengths: npt.NDArray[np.int64]
     cells: Floats
     prices: Floats
     adds: Floats
-    weights: Floats
+    counted: Floats
     drawn: npt.NDArray[np.bool_]
     even: Floats
 
@@ -416,40 +421,50 @@ class ResidualPlan:
             weights /= weights.sum()
         cells = np.array([math.prod(sizes[name] for name in part) for part in parts], dtype=np.float64)
         lengths = np.array([len(part) for part in parts])
-        return ResidualPlan(lengths, cells, prices, adds, weights, drawn, variances)
+        counted = np.array([math.prod(sizes[name] for name in scope) for scope in wanted], dtype=np.float64)
+        return ResidualPlan(lengths, cells, prices, adds, counted, drawn, variances)
 
-    def leaning(self, variances: Floats, rows: int, most: float) -> Floats | None:
-        """scale_A^2 for a table of so many rows, at the price of these, so that no cell has a variance above `most`;
-        None if these are as good.
+    def leaning(self, variances: Floats, rows: int, most: Floats) -> Floats | None:
+        """scale_A^2 for a table of so many rows, at the price of these, so that no cell has a variance above `most`, a
+        number for each scope; None if these are as good.
 
         A residual over two or more columns is believed to have the variance t^2 = (_EFFECT^(columns - 1) rows /
         cells)^2 in every cell, so that after shrinkage 1 / (x + 1 / t^2) is left of the variance 1 / x of its noise.
-        The weighted sum of that is convex in the precisions x, and the price is linear: the least is at
-        x = sqrt(v / (k p)) - 1 / t^2, or 0, for the k that spends all. Between those precisions and the ones given the
-        price is the same and every variance convex; the answer is as far along as `most` admits.
+        The sum of that over all cells asked for is convex in the precisions x, and so are the variances. Where it is
+        least, x^2 is proportional to ((x / (x + 1 / t^2))^2 sum_B v_AB cells_B + sum_B m_B v_AB) / p_A, with a
+        multiplier m_B for every scope that `most` holds. What the search finds has the same price; the answer is as
+        far along the segment from the precisions given to it as `most` admits.
         """
         drawn, given = self.drawn, np.where(self.drawn, 1 / variances, 0.0)
         doubt = np.where(self.lengths > 1, (_EFFECT ** (1.0 - self.lengths) * self.cells / max(rows, 1)) ** 2, 0.0)
-        price, added = float(self.prices @ given), self.weights @ self.adds
+        price, added = float(self.prices @ given), self.counted / self.counted.sum() @ self.adds
 
-        def best(logarithm: float) -> Floats:
-            root = np.sqrt(added[drawn] / self.prices[drawn]) * math.exp(-logarithm)
-            found = np.zeros(len(given))
-            found[drawn] = np.maximum(root - doubt[drawn], 0.0)
-            return found
+        def spread(precisions: Floats) -> Floats:
+            return np.asarray(self.adds @ np.where(drawn, 1 / np.where(drawn, precisions, 1.0), 0.0))
 
-        wanted = best(_bisected(lambda k: float(self.prices @ best(k)) <= price, -200.0, 200.0))
+        def left(precisions: Floats) -> float:
+            return float((added[drawn] / (precisions + doubt)[drawn]).sum())
+
+        if (spread(given) > most).any():
+            return None
+        wanted, held = given.copy(), np.full(len(self.counted), _LEAST_HELD)
+        for place in range(_ROUNDS):
+            pace = 0.5 if 2 * place < _ROUNDS else 0.1
+            held = np.maximum(held * np.clip(spread(wanted) / most, 0.5, 2.0) ** pace, _LEAST_HELD)
+            root = np.sqrt(
+                (added * (wanted / (wanted + doubt + ~drawn)) ** 2 + held @ self.adds) / (self.prices + ~drawn)
+            )
+            root[~drawn] = 0.0
+            wanted = np.sqrt(wanted * root)  # half of the way, in logarithms
+            wanted *= price / float(self.prices @ wanted)
 
         def blended(share: float) -> Floats:
             return (1 - share) * given + share * wanted
 
-        def admitted(share: float) -> bool:
-            precisions = np.where(drawn, blended(share), 1.0)
-            return bool(precisions.min() > 0 and (self.adds @ np.where(drawn, 1 / precisions, 0.0)).max() <= most)
-
-        if not admitted(0.0):
+        back = _bisected(lambda back: bool((spread(blended(1 - back)) <= most).all()), 0.0, 1.0)
+        precisions = blended(1 - back)
+        if left(precisions) >= left(given):
             return None
-        precisions = blended(1.0 if admitted(1.0) else 1 - _bisected(lambda back: admitted(1 - back), 0.0, 1.0))
         return np.where(drawn, 1 / np.where(drawn, precisions, 1.0), variances)
 
 

@@ -53,6 +53,7 @@ from discreet.mechanisms import (
     RankQuantile,
     StableGaussian,
 )
+from discreet.person_rows import PersonKey, PersonNumber, PersonRows
 from discreet.query import (
     Among,
     And,
@@ -84,6 +85,7 @@ _READ: dict[str, type] = {
         *get_args(Question),
         *(Among, And, Between, Equals, Missing, Not, Or),
         *(Bins, Cases, Choose, Fixed, Lookup, Of, Plus, Power, Times, WithRest),
+        *(PersonKey, PersonNumber, PersonRows),
     )
 }
 _QUESTIONS = {kind.NAME for kind in get_args(Question)}
@@ -94,7 +96,11 @@ _WORKLOADS = (Marginals.NAME, ResidualMarginals.NAME, AveragedWeights.NAME)
 Additive = Noisy | ResidualPart | ChosenPart
 """What a charge measures, one number or table of it."""
 
-_COUNTS = ("places", "runs", "tops", "guesses", "saved", "heard")
+_COUNTS = ("places", "runs", "tops", "guesses", "saved", "passed", "heard")
+
+WIDE = ": wide"
+"""What a session adds to its manner in the memo of a threshold that takes as many places as its own number: it doubles
+how many are taken. Thresholds of before, without it, have one."""
 
 SEVERAL = 8
 """Places of the series that splits beta which a charge takes that measures several numbers: they share its failure."""
@@ -105,11 +111,11 @@ STORE_EVERY = 1000
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A threshold that a session opened, and its number among the runs."""
+    """A threshold that a session opened, and its places in the series that splits beta."""
 
     entry: int
     conversation: AboveThreshold | AboveThresholdLaplace
-    number: int
+    place: BetaPlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +157,7 @@ class Transcript:
     measured  everything measured so far, in the order of the charges
     rented    for each scope what was paid for single numbers of it
     saved     what a threshold would have made needless since the hypothesis was last wrong
+    passed    how many answers the last threshold gave, if the hypothesis was not found wrong without one since
     heard     how many numbers were said
     answers   everything that was said, in order; without `carries` only
     open_run  the threshold that is open now, if any; None too once it turned out to be over, its secret lost
@@ -158,8 +165,9 @@ class Transcript:
 
     What is counted whatever the rows and the declaration were, so that failures add up to one beta:
 
-    places      how many places of the series that splits beta are taken: one by a number, a quantile or a threshold,
-                `SEVERAL` by what measures several numbers, and as many again by a workload for its own readings
+    places      how many places of the series that splits beta are taken: one by a number or a quantile, `SEVERAL` by
+                what measures several numbers, and as many again by a workload for its own readings; by a threshold as
+                many as its first place says, so that it doubles them
     runs        how many thresholds were opened
     tops        how many thresholds have fired; `thresholds` are the entries of all of them
     guesses     how many answers of this manner came from the hypothesis
@@ -179,7 +187,7 @@ class Transcript:
         self.measured: list[Measured] = []
         self.answers: list[Answer] = []
         self.rented: dict[Scope, int] = defaultdict(int)
-        self.places = self.saved = self.heard = self.runs = self.tops = self.guesses = 0
+        self.places = self.saved = self.passed = self.heard = self.runs = self.tops = self.guesses = 0
         self.open_run: Run | None = None
         self.thresholds: set[int] = set()
         self.unsaid: set[int] = set()
@@ -190,7 +198,7 @@ class Transcript:
         self._kept: dict[str, frozenset[str] | None] = {}
         self._seen = self._stored = 0
         self._hash = ledger.recorded(facts)[1]
-        self._name = f"transcript {manner} {self._hash}"
+        self._name = f"transcript/2 {manner} {self._hash}"
 
     def catch_up(self) -> bool:
         """Read the new entries; the first time, those after the stored transcript. Whether there were any."""
@@ -318,16 +326,18 @@ class Transcript:
         """What a charge measures or opens, and which numbers that gets."""
         seq, name = body["seq"], body["mechanism"]["name"]
         if body["mode"] == "conversation":
-            if body["memo"] != self.manner or name != self.threshold.NAME:  # type: ignore[attr-defined]
+            ours = body["memo"] in (self.manner, self.manner + WIDE)
+            if not ours or name != self.threshold.NAME:  # type: ignore[attr-defined]
                 return
             conversation = revive(body["mechanism"], _READ)
             # If a session can ask it: another program may have opened a threshold by this name.
             if conversation.sensitivity >= self.facts.neighbours.rows and not conversation.monotone:
                 self.runs += 1
                 self.thresholds.add(seq)
-                number = self._take(1)
+                place = BetaPlace(self.next_order, 1 if body["memo"] == self.manner else self.next_order)
+                self._take(place.taken)
                 if body["facts_hash"] == self._hash:
-                    self.open_run = Run(seq, conversation, number)
+                    self.open_run, self.passed = Run(seq, conversation, place), 0
             return
         if name in (RankQuantile.NAME, GroupQuantiles.NAME, StableGaussian.NAME):
             self.numbers[seq] = self._take(1 if name == RankQuantile.NAME else SEVERAL)
@@ -357,10 +367,15 @@ class Transcript:
             if not self.carries:
                 self.answers.append(answer)
         self.heard += int(np.size(answer.value))
-        if answer.price and is_question(answer.question) and not answer.question.marginal:
+        rented = answer.price and answer.source != "hypothesis"  # such a price is a threshold's
+        if rented and is_question(answer.question) and not answer.question.marginal:
             self.rented[scope_of(answer.question, self.facts.domain)] += answer.price
-        if answer.missed or answer.source == "measurement":
-            self.saved = 0  # a threshold would have ended here, or has
+        if answer.source == "measurement":
+            self.saved = 0  # a threshold has ended here
+        elif answer.missed:
+            self.saved = self.passed = 0  # one would have
+        elif answer.missed is not None and answer.source == "hypothesis":
+            self.passed += 1
         elif answer.missed is not None:
             self.saved += answer.price
 
@@ -381,7 +396,7 @@ class Transcript:
             "seq": self._seen,
             "hash": self.ledger.entry(self._seen)["hash"],
             "counts": [getattr(self, name) for name in _COUNTS],
-            "open_run": None if run is None else [run.entry, run.number],
+            "open_run": None if run is None else [run.entry, run.place.order, run.place.taken],
             "thresholds": sorted(self.thresholds),
             "unsaid": sorted(self.unsaid),
             "numbers": [[entry, number] for entry, number in self.numbers.items()],
@@ -410,8 +425,8 @@ class Transcript:
         self.numbers = dict(state["numbers"])
         self.rented.update({tuple(scope): amount for scope, amount in state["rented"]})
         if state["open_run"] is not None:
-            entry, number = state["open_run"]
-            self.open_run = Run(entry, revive(self.ledger.entry(entry)["mechanism"], _READ), number)
+            entry, *place = state["open_run"]
+            self.open_run = Run(entry, revive(self.ledger.entry(entry)["mechanism"], _READ), BetaPlace(*place))
         for entry, order, holds in state["pending"]:
             parts = additive_parts(self.ledger.entry(entry)["mechanism"])
             self._pending[entry] = list(map(PendingPart, parts, places_of(parts, order), holds))

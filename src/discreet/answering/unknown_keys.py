@@ -63,7 +63,7 @@ def stable_keys(keys: KeyCount, facts: Facts, ledger: Ledger, *, part: Fraction 
     """The stable histogram with the least noise that costs this part of the budget: with bounded or Gaussian noise,
     whichever shows keys of fewer rows. Reads no rows, spends nothing."""
     keys.sensitivity(facts)  # says what is wrong with the question
-    whole = ledger.spent().caps
+    whole = ledger.caps
     failure, cap = math.floor(whole.failure * part), whole.renyi or 0
     if not failure:
         raise ParameterError(
@@ -87,7 +87,7 @@ def stable_keys(keys: KeyCount, facts: Facts, ledger: Ledger, *, part: Fraction 
 
 
 def keys_price(answers: AdaptiveAnswers, keys: KeyCount, *, part: Fraction = PART) -> KeysPrice:
-    """What `unknown_keys` would charge now, and what it would show. Free, and nothing is written."""
+    """What `ask_unknown_keys` would charge now, and what it would show. Free, and nothing is written."""
     answers.catch_up()
     mechanism, request = _asked(answers, keys, part)
     guarantee = mechanism.guarantee(answers.facts)
@@ -97,7 +97,7 @@ def keys_price(answers: AdaptiveAnswers, keys: KeyCount, *, part: Fraction = PAR
     return KeysPrice(price, guarantee.epsilon(2 * delta), float(2 * delta), error, shown)
 
 
-def unknown_keys(answers: AdaptiveAnswers, keys: KeyCount, *, part: Fraction = PART) -> Answer:
+def ask_unknown_keys(answers: AdaptiveAnswers, keys: KeyCount, *, part: Fraction = PART) -> Answer:
     """The keys that are common enough, the most common first, with their counts; charged unless it was asked before.
 
     Its error bound holds always if the noise is bounded; otherwise it takes places in the session's series of bounds.

@@ -32,7 +32,6 @@ from discreet.audit.divergence import Finding
 from discreet.audit.laws import Row, Setting, rows
 from discreet.audit.mutants import Mistake, Twin, mistake, never_stops
 from discreet.audit.programs import Program, Visit, program_law, pure_finding
-from discreet.core import ConversationOver
 from discreet.hypothesis import fit
 from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, IsFar
 from discreet.query import Question
@@ -217,7 +216,7 @@ def two_tops(session: MultiplicativeWeights, answers: Any) -> None:
     """A yes ends nothing; what would be measured then is left out here, the yes is seen."""
 
     def refused(question: Any, updates: int, paid: int) -> Answer:
-        raise ConversationOver("too far")
+        raise dp.errors.ConversationOver("too far")
 
     session.spoil_threshold(answers, never_stops)
     answers.measure = refused

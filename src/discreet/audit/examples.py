@@ -221,6 +221,11 @@ def attempt_grid(honest: Any, data: Dataset, rng: Rng) -> Any:
     return problem.sampler(data, honest.rate * problem.unit).attempt(rng)
 
 
+@mistake("pays for the coefficients and not for the ranges before them", "price")
+def coefficients_price(honest: Any, facts: Facts) -> Any:
+    return honest.inner.guarantee(facts)
+
+
 def _models() -> tuple[Attack, ...]:
     steep = c.Risk(c.Huber("1/8"), c.Constant(), "value", c.Box(-8, 8))
     opposite = ([[1], [-1]], [[-1], [-1]])
@@ -231,6 +236,21 @@ def _models() -> tuple[Attack, ...]:
     tilted = c.ObjectivePerturbation(
         *(steep, 16, c.ProductLaplaceNoise(Fraction(1, 4)), Fraction(1, 2**10), Fraction(1, 2**18), Fraction(1, 2**15)),
         c.ProductLaplaceNoise(Fraction(1, 2**10)),
+    )
+    # The regression costs little, and a median of rate 3 tells two tables apart: it should cost 6.
+    ranged = c.RangedRegression(
+        *(c.RankQuantile("value", _HALF, 3), c.RankQuantile("value", Fraction(3, 4), Fraction(1, 4))),
+        dataclasses.replace(
+            tilted,
+            risk=dataclasses.replace(steep, loss=c.RangedHuber(Fraction(1, 4), -1, 1)),
+            noise=c.ProductLaplaceNoise(16),
+        ),
+    )
+    scaled = c.RangedFeatures(
+        *((c.RankQuantile("a", _HALF, 3),), (c.RankQuantile("a", Fraction(3, 4), Fraction(1, 4)),)),
+        c.Descent(
+            c.Risk(c.Absolute(), c.Declared(("a",), 1, False), "y", c.Ball(1)), c.LaplaceNoise(64), 1, c.Last("1/100")
+        ),
     )
     moments = c.NoisyMoments(c.Risk(c.Squared(), c.Constant(), "value", c.Box(-8, 8)), c.LaplaceNoise(2**15))
     # A replacement moves the sum of two slopes by 1/2: a step costs 2 in the first, 3/2 in the second.
@@ -253,6 +273,12 @@ def _models() -> tuple[Attack, ...]:
         _replace(_VALUE, output, opposite, cheap, reach=50),
         _replace(_VALUE, round_noise, opposite, cheap, reach=50),
         _replace(_VALUE, tilted, opposite, tenth_of_the_noise, look=lambda released: float(released[0]), runs=3000),
+        _replace(_VALUE, ranged, opposite, coefficients_price, look=lambda released: float(released[0]), runs=1000),
+        _replace(
+            *(_SLOPES, scaled, ([[1, 1], [-1, 1]], [[-1, 1], [-1, 1]]), coefficients_price),
+            look=lambda released: float(released[0]),
+            runs=1000,
+        ),
         _replace(_VALUE, moments, opposite, tenth_of_the_noise, look=lambda released: float(released[0])),
         _replace(_VALUE, line, (most, other), cheap, **tries),
         _replace(_QUARTERS, median, ("002220", "002223"), cheap, **tries),

@@ -75,7 +75,7 @@ class Twin:
 
 _SCALES = {"scale", "few_scale", "variance", "total_variance", "total_scale", "side_scale"}
 _SCALES |= {"threshold_scale", "question_scale"}
-_PARTS = {"noise", "histogram", "routine", "inner"}
+_PARTS = {"noise", "histogram", "routine", "inner", "median", "distance"}
 """Fields that hold noise, and fields that hold a part with noise of its own."""
 
 
@@ -87,6 +87,8 @@ def with_noise(honest: Any, times: Fraction) -> Any:
     values = {field.name: getattr(honest, field.name) for field in dataclasses.fields(honest)}
     changed: dict[str, Any] = {name: value * times for name, value in values.items() if name in _SCALES}
     changed |= {name: with_noise(value, times) for name, value in values.items() if name in _PARTS}
+    for name in ("medians", "distances"):
+        changed |= {name: tuple(with_noise(each, times) for each in values[name])} if name in values else {}
     if "scales" in values:
         changed["scales"] = tuple(scale * times for scale in values["scales"])
     if "rate" in values and "noise" not in values:

@@ -17,10 +17,8 @@ suggest_bounds, synth, tour. Beside them:
     files         files that are read and written
     price_view    what a release cost, and the remaining budget
     shipped       the tour and the labs, which live in `examples`
-    columns       declared columns as records, in words, and as features
     ask_session, ask_prompt    how questions are asked, and their answers shown
     statements                 where a question ends, and on which line it stands
-    rule_view                  how rules are shown
 
 Importing this package imports click and nothing heavy; each command imports what it needs.
 """

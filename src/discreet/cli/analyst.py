@@ -60,13 +60,11 @@ def add(place: Path, name: str, owner: bool, keys_path: Path | None, as_json: bo
         discreet analyst add people.toml olga --owner
     """
     from discreet.serve.keys import ANALYST, OWNER, Keys
-    from discreet.serve.service import add_analyst
 
     found, keys_file = _schemas(place, keys_path)
     if owner and given["share"] is not None:
         raise ParameterError("an owner asks nothing and has no share: leave out --share or --owner")
-    made = add_analyst(
-        Keys(keys_file),
+    made = Keys(keys_file).add_analyst(
         {schema.name: dp.Ledger.open(schema.ledger) for schema in found},
         name,
         role=OWNER if owner else ANALYST,

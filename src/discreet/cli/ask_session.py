@@ -19,7 +19,6 @@ import click
 
 import discreet as dp
 from discreet.answering import answer_json, answer_words
-from discreet.cli.columns import clipping
 from discreet.cli.kit import OpenTable, Output, ParameterError, exit_code, one_line
 from discreet.cli.price_view import Remaining
 
@@ -188,7 +187,7 @@ class AnswerView:
     """A question, its answer, and the remaining budget after it.
 
     size     the public number of persons
-    clipped  how the column of a sum or an average is read (`cli.columns.clipping`)
+    clipped  how the column of a sum or an average is read (`clipping`)
     """
 
     question: str
@@ -284,3 +283,25 @@ def caret(refused: dp.errors.UnsupportedQuery, width: int) -> str:
     reason = one_line(refused.reason)
     ended = reason if reason[-1:] in (".", "?", "!") else f"{reason}."
     return f"{before}{shown}{after}\n{indent}^\n{ended} {one_line(refused.hint)}"
+
+
+def clipping(summed: Iterable[str], domain: dp.Domain) -> list[dict[str, Any]]:
+    """How each column is read that a question adds up: its bounds and its step, and a note for people.
+
+    Values are read on the declared grid, and moved into it if they lie beyond. How many do is a question about the
+    rows, so the bound of a sum or an average does not include it. Steps of 1 are what people expect: others are said.
+    """
+    found = []
+    for name in summed:
+        given = dp.data.column_record(name, domain.column(name))
+        about = {key: given[key] for key in ("column", "low", "high", "step")}
+        low, high, step = (f"{each:,}" if type(each) is int else f"{each:,.12g}" for each in list(about.values())[1:])
+        steps, rounded = (
+            (f" in steps of {step}", ", what lies between as the step below") if about["step"] != 1 else ("", "")
+        )
+        note = (
+            f"{one_line(name)} is read between {low} and {high}{steps}: what lies beyond counts as the "
+            f"bound{rounded}, and ± does not include that"
+        )
+        found.append({**about, "note": note})
+    return found

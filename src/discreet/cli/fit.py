@@ -61,22 +61,10 @@ def fit(
         columns,
         save=save,
         force=force,
-        record=_record,
-        show=lambda model, made, paid: _show(at, model, [*source, *paid.lines(), *saved]),
+        record=lambda model: model.description(),
+        show=lambda model, _, paid: at.output.sheet(model.sheet([*source, *paid.lines(), *saved], at.output.width)),
         text=f"fitting {kind}",
     )
-
-
-def _record(model: Any) -> dict[str, Any]:
-    from discreet.estimators import model_words
-
-    return model_words.record(model)
-
-
-def _show(at: OpenTable, model: Any, lines: Sequence[tuple[str, object]]) -> None:
-    from discreet.estimators import model_words
-
-    at.output.sheet(model_words.sheet(model, lines, at.output.width))
 
 
 def train(

@@ -7,6 +7,7 @@ table is a question about the rows: it is not answered here, except by a certifi
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,10 +20,9 @@ import click
 
 import discreet as dp
 from discreet import rule_words
-from discreet.cli import rule_view
 from discreet.cli.fit import source_line, train
-from discreet.cli.kit import Command, OpenTable, model_options, save_options, table_options
-from discreet.cli.price_view import receipt
+from discreet.cli.kit import Command, Lines, OpenTable, model_options, one_line, save_options, table_options
+from discreet.cli.price_view import Payment, receipt
 from discreet.modelling import rule_features, rule_learner, take_cost, with_positive
 
 SHOWN = 2.0  # estimated seconds: from here on a bar is shown
@@ -81,7 +81,7 @@ def learn(
             save=save,
             force=force,
             record=record,
-            show=lambda _, made, paid: rule_view.show(at, schema, made, paid, others),
+            show=lambda _, made, paid: _show(at, schema, made, paid, others),
             text=f"learning a {kind}",
         )
     if stopped:
@@ -113,6 +113,26 @@ def _certify(at: OpenTable, model: Any, target: str, epsilon: Fraction) -> dict[
         **{key: value for key, value in paid.record().items() if key not in ("left", "more_like_this")},
         "cost": f"{paid.took}: {paid.guarantee}",
     }
+
+
+def _show(at: OpenTable, schema: Path, made: dict[str, Any], paid: Payment, others: Lines) -> None:
+    """Print the rule, the command that asks how many people it is about, and what is known about it."""
+    from discreet.sql import name_text
+
+    output, target, bought = at.output, made["target"], made["certificate"]
+    output.say(f"{one_line(target['column'])} = {one_line(target['positive'])} where")
+    output.say(f"    {one_line(made['sentence'])}")
+    question = f"SELECT COUNT(*) FROM {name_text(at.schema.name)}{' WHERE ' if made['sql'] else ''}{made['sql']}"
+    quoted = shlex.quote(question) if any(sign in question for sign in '"$`\\!') else f'"{question}"'
+    rehearse = " --rehearse" if output.rehearsal else ""
+    output.copyable(f"discreet ask {shlex.quote(str(schema))} {quoted}{rehearse}")
+    covered = f"{dp.exact.percent(made['covers'])} of the declared values (not of the people)"
+    *price, left = paid.lines()
+    certified = [] if bought is None else [("certificate", bought["said"]), ("its price", bought["cost"])]
+    hint = ("hint", "a box has two sides for each column: one or two --features need much less noise")
+    hints = [hint] if made["rule"] == "box" and len(made["columns"]) > 2 else []
+    known = [("covers", covered), ("promise", made["promise"]), ("method", made["method"])]
+    output.facts([*known, *price, *certified, left, *hints, *others])
 
 
 @contextmanager

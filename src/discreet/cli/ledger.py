@@ -1,7 +1,7 @@
 """The owner's work: `discreet ledger` create, add, grow, init-postgres, show, allow, verify, certificate, reconcile
 and export.
 
-PATH is a ledger's file or its address in PostgreSQL, or a .toml schema that names one. `ledger.summary` is what `show`
+PATH is a ledger's file or its address in PostgreSQL, or a .toml schema that names one. `Ledger.summary` is what `show`
 says.
 """
 
@@ -29,7 +29,6 @@ from discreet.cli.kit import (
     schema_at,
 )
 from discreet.ledger import Address
-from discreet.ledger.summary import epochs
 
 _LARGE_EPSILON = 10
 
@@ -134,7 +133,7 @@ def add(path: Path, epoch: str) -> None:
     with output.working("reading the rows"):
         table = schema.grown([*book.epochs, *labels])
     label = book.add_epoch(table)
-    size = next(each for each in epochs(book) if each["epoch"] == label)["persons"]
+    size = next(each for each in book.summary(last=0)["epochs"] if each["epoch"] == label)["persons"]
     people = "" if size is None else f", {size:,} persons{'' if schema.per_person == 1 else ' so far'}"
     begins = "they begin with the whole budget" if schema.per_person == 1 else "one budget for all epochs"
     output.say(f"{_name(book, path)}: epoch {label}{people}; {begins}")
@@ -221,12 +220,10 @@ def show(path: Path | Address, everything: bool, as_json: bool) -> None:
         discreet ledger show people.toml --all
         discreet ledger show people.ledger --json
     """
-    from discreet.ledger.summary import sheet, summary
-
     book = ledger_at(path)
     output = Output(as_json=as_json, rehearsal=book.identity.rehearsal)
-    shown = summary(book, last=None if everything or as_json else 20)
-    output.sheet(sheet(book, shown, width=output.width))
+    shown = book.summary(last=None if everything or as_json else 20)
+    output.sheet(book.sheet(shown, width=output.width))
     output.result(shown)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -14,7 +13,7 @@ import click
 import discreet as dp
 from discreet.cli.kit import FILE, JSON, TABLE, Command, Decorator, Output, ParameterError, one_line, together
 from discreet.modelling import check_kind, features_of, plan_record, shape_of
-from discreet.plan import KINDS, MODELS
+from discreet.plan import KINDS, MODELS, numbers_of
 
 if TYPE_CHECKING:
     from discreet.plan import Plan
@@ -136,7 +135,7 @@ def plan(
             schema.domain.column(target)
         others = [name for name in schema.domain.names if name != target]
         columns = others if features is None else [name.strip() for name in features.split(",")]
-        counts = _counts(kind, schema.domain, columns)
+        counts = numbers_of(kind, schema.domain, columns)
         if counts:
             words = ", ".join(f"{name} {value:,}" for name, value in counts.items())
             about = f"from {schema_path.name} ({_listed(columns)}): {words}"
@@ -146,33 +145,6 @@ def plan(
     made = _plan(kind, schema, options, {**numbers, **shape})
     _show(made, about, shape, output)
     output.result(plan_record(made))
-
-
-def _counts(kind: str, domain: dp.Domain, names: list[str]) -> dict[str, int]:
-    """The numbers of a plan that follow from declared columns."""
-    from discreet.erm import Declared
-    from discreet.pac.rules import Literals, Thresholds
-
-    columns = [domain.column(name) for name in names]
-    bits = {"bits": max(1, *((column.size - 1).bit_length() for column in columns))}
-    if kind in ("bounds", "interior"):
-        if len(columns) != 1:
-            raise ParameterError("this plan is about one column: name it with --features")
-        return {} if not columns[0].bounded and columns[0].ordered else bits
-    if kind == "box":
-        for name in (name for name in names if not domain.column(name).bounded):
-            raise ParameterError(f"a box is about numbers, and {name!r} is none: name numbers with --features")
-        return {"d": len(columns), **bits}
-    if kind == "conjunction":
-        literals = Literals(tuple(names))
-        literals.check(domain)
-        return {"d": literals.variables(domain)}
-    if kind == "rule":
-        return {"conditions": Thresholds(tuple(names)).size(domain)}
-    if kind in ("linear", "logistic", "network"):  # as an estimator encodes them: a coordinate for each level
-        return {"d": Declared(tuple(names), 1, False).dimension(domain)}
-    counted = {"histogram": "cells", "questions": "cells", "workload": "cells", "select": "candidates"}
-    return {counted[kind]: math.prod(column.size for column in columns)} if kind in counted else {}
 
 
 def _plan(kind: str, schema: dp.Schema | None, options: dict[str, Any], numbers: dict[str, Any]) -> Plan:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import discreet as dp
 from discreet.cli.kit import OpenTable, one_line
-from discreet.ledger.summary import cost
 
 if TYPE_CHECKING:
     from discreet.estimators.base import FitGuarantee
@@ -30,7 +29,7 @@ class Remaining:
 
     def cost(self, nano: int) -> str:
         """A price as a part of the same budget."""
-        return cost(Fraction(nano, self.cap) if self.cap else None)
+        return dp.exact.percent(Fraction(nano, self.cap), up=True) if self.cap else dp.display.EMPTY
 
     def record(self) -> dict[str, Any]:
         """What is left, as JSON."""
@@ -104,7 +103,11 @@ class Payment:
         """Which part of the budget it took."""
         if self.replayed:
             return f"free: this is the stored release of entry {self.entry}; --again pays for a new one"
-        return "none in the book that decides" if self.part is None else f"{cost(self.part)} of the budget"
+        return (
+            "none in the book that decides"
+            if self.part is None
+            else f"{dp.exact.percent(self.part, up=True)} of the budget"
+        )
 
 
 def receipt(at: OpenTable, guarantee: FitGuarantee, entry: int, *, replayed: bool) -> Payment:

@@ -155,7 +155,6 @@ def _make_demo(folder: Path, output: Output) -> None:
     """The bundled people in a new folder, with a ledger and a key for each role, which are shown once."""
     from discreet import example
     from discreet.serve.keys import OWNER, Keys
-    from discreet.serve.service import add_analyst
     from discreet.serve.settings import Settings
 
     if folder.exists():
@@ -169,8 +168,8 @@ def _make_demo(folder: Path, output: Output) -> None:
     with dp.Ledger.create(schema.ledger, dp.Budget(1, "1e-6"), schema.table()) as ledger:
         keys = Keys(Settings.keys_beside([path]))
         made = [
-            add_analyst(keys, {schema.name: ledger}, "ana", share="1/2"),
-            add_analyst(keys, {schema.name: ledger}, "olga", role=OWNER),
+            keys.add_analyst({schema.name: ledger}, "ana", share="1/2"),
+            keys.add_analyst({schema.name: ledger}, "olga", role=OWNER),
         ]
     output.say(f"{folder.name}: the bundled people, (epsilon 1, delta 1e-6), and two keys, shown now and never again")
     for each in made:

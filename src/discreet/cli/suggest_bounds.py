@@ -21,7 +21,6 @@ import discreet as dp
 from discreet.cli.files import reserved
 from discreet.cli.kit import Command, OpenTable, ParameterError, price_options, table_options
 from discreet.cli.price_view import receipt
-from discreet.data import plain
 from discreet.modelling import take_cost
 
 _BOUNDS = ("low", "high", "step")
@@ -84,7 +83,7 @@ def _show(at: OpenTable, schema: Path, bounds: Any, changes: list[str] | None) -
     at.output.result(
         {
             "column": bounds.column,
-            **{key: plain(getattr(bounds.number, key)) for key in _BOUNDS},
+            **{key: dp.data.plain(getattr(bounds.number, key)) for key in _BOUNDS},
             "toml": "\n".join(lines),
             "written": changes is not None,
             "promise": bounds.promise,

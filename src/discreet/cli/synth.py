@@ -190,9 +190,7 @@ def lines_of(summary: dict[str, Any]) -> list[str]:
 
 def _write(frame: Any, suffix: str, file: IO[bytes]) -> None:
     if suffix == ".parquet":
-        from discreet.data import write_parquet
-
-        write_parquet(frame, file)
+        dp.data.write_parquet(frame, file)
         return
     text = io.TextIOWrapper(file, encoding="utf-8", newline="")
     try:

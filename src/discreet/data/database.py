@@ -19,8 +19,9 @@ person, "at most one" is then priced as at most two, since a replaced row and an
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -36,12 +37,15 @@ from discreet.core import (
     exact,
     one_line,
 )
-from discreet.data.domain import Column, Domain, near_misses
+from discreet.data.domain import Category, Column, Domain, near_misses
 from discreet.data.ingest import BLOCK, PrivateRows, Stored, batches_of, facts_of
 from discreet.data.rows import Batch, Facts, Identity, Texts, refuse_to_leave
 from discreet.data.table import Table
 
 JOIN = " join "
+
+LEFT = " left join "
+"""In the name of a view that has the rows of some tables, and beside each the rows of one more, or none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,15 +138,19 @@ class Database(Shown):
     @property
     def sources(self) -> tuple[Path, ...]:
         """The files that the rows came from."""
-        return tuple(table.source for table in self._tables.values() if table.source is not None)
+        return self._sources_of(self._tables)
 
     def view(self, tables: str | Sequence[str]) -> View:
-        """One table, or several joined by the person: view("visits"), view(("visits", "people"))."""
+        """One table, or several joined by the person: view("visits"), view(("visits", "people")); or those of them with
+        the rows of one more, or none: view("people left join visits")."""
         named = (tables,) if isinstance(tables, str) else tuple(tables)
-        key = self._joinable(named)
-        if key not in self._views:
-            self._views[key] = self._joined(key)
-        return self._views[key]
+        kept, _, other = JOIN.join(named).partition(LEFT)
+        key = self._joinable(tuple(kept.split(JOIN)) if other else named)
+        if other:
+            self._joinable((*key, other))
+        if (*key, other) not in self._views:
+            self._views[*key, other] = self._left_joined(key, other) if other else self._joined(key)
+        return self._views[*key, other]
 
     def column(self, tables: Sequence[str], table: str, column: str) -> str:
         """What a view of these tables calls a column of one of them: "table.column" if two tables have the name."""
@@ -217,8 +225,43 @@ class Database(Shown):
                 texts[called] = rows_of[name].texts.get(column, ())
         relation, edition = self._relation(names), self._edition(names)
         facts = Facts(Domain(columns), relation, self.size, edition, JOIN.join(names), tuple(personal))
-        sources = tuple(source for name in names if (source := self._tables[name].source) is not None)
-        return View(facts, self.identity, sources, held, persons[rows], texts)
+        return View(facts, self.identity, self._sources_of(names), held, persons[rows], texts)
+
+    def _left_joined(self, names: tuple[str, ...], other: str) -> View:
+        """The rows of a view, each beside every row of its person in another table, or once if there is none."""
+        kept, rows = self._joined(names), self._tables[other]._held()
+        persons = self._numbers[other][rows.persons]
+        order = np.argsort(persons, kind="stable")
+        starts, ends = (np.searchsorted(persons[order], kept._persons, side=side) for side in ("left", "right"))
+        many = np.maximum(ends - starts, 1)
+        row = np.repeat(np.arange(len(many)), many)
+        place, there = (starts - np.cumsum(many) + many)[row] + np.arange(len(row)), (ends > starts)[row]
+        place = np.append(order, -1)[np.where(there, place, -1)]
+        held, texts = Stored(), dict(kept._texts)
+        for name in kept.facts.domain:
+            held[name] = kept._codes[name][row]
+        more = left_columns(other, self.catalogue[other].domain, kept.facts.domain)
+        for name, column in more.items():
+            before = next((each for each in rows.codes if name in (each, f"{other}.{each}")), None)
+            if before is None:
+                held[name] = there.astype(np.int64)
+                continue
+            codes, shift = rows.codes[before].astype(np.int64), 0
+            if column.free:
+                shift = int(self.catalogue[other].domain[before].missing_code is None)
+                texts[name] = [None] * shift + list(rows.texts[before])
+            held[name] = np.where(there, np.append(codes, 0)[place] + shift, column.missing_code or 0)
+        several = [each for each in (*names, other) if self.catalogue[each].rows_per_unit > 1]
+        most = self.catalogue[several[0]].rows_per_unit if several else 1
+        relation = priced_relation(self._kind, most, surely=names == (self.persons,))
+        personal = (*kept.facts.personal, *([*more][-1:] if other in several else more))
+        table, edition = JOIN.join(names) + LEFT + other, self._edition((*names, other))
+        facts = Facts(Domain({**kept.facts.domain, **more}), relation, self.size, edition, table, personal)
+        return View(facts, self.identity, self._sources_of((*names, other)), held, kept._persons[row], texts)
+
+    def _sources_of(self, names: Iterable[str]) -> tuple[Path, ...]:
+        """The files of some of the tables."""
+        return tuple(source for name in names if (source := self._tables[name].source) is not None)
 
     def _relation(self, names: tuple[str, ...]) -> Neighbours:
         """By which relation a view is priced: the module's docstring says why one row may count as two."""
@@ -235,6 +278,25 @@ class Database(Shown):
 def priced_relation(kind: str, rows: int, *, surely: bool) -> Neighbours:
     """The relation by which a table is priced that keeps so many rows of a person; surely: at least one of each."""
     return Neighbours(kind, rows if surely or kind != "replace-one" else max(2, rows))
+
+
+def left_columns(table: str, domain: Domain, kept: Domain) -> dict[str, Column]:
+    """What a left join adds to the columns that are kept: those of the table, which may be missing, and the last one,
+    which says whether there is a row. Columns that cannot be missing are left out."""
+    found: dict[str, Column] = {}
+    for name, column in domain.items():
+        called = f"{table}.{name}" if name in kept else name
+        if column.categorical and column.missing_code is None:
+            label = "no row"
+            while label in column.levels:
+                label += "'"
+            found[called] = Category(*column.levels, other=column.other, missing=label)
+        elif column.categorical:
+            found[called] = column
+        elif column.coded or column.free:
+            ordered: Any = column
+            found[called] = replace(ordered, missing=True)
+    return {**found, f"{table}.*": Category(False, True)}
 
 
 def _by_name(tables: Iterable[Table]) -> dict[str, Table]:

@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from discreet.core import Codes, ParameterError
 from discreet.data.ingest import PrivateRows
-from discreet.data.keys import mixed
 from discreet.data.rows import Batch, Dataset, Filter, Slice, Summand, Summed, is_dataset, row_function, snapshot_of
 
 
@@ -40,7 +39,7 @@ class DistinctRows(PrivateRows):
         self._table, self.facts, self.identity, self.source = table, table.facts, table.identity, table.source
         self.sources = getattr(table, "sources", () if table.source is None else (table.source,))
         self.source_epochs = getattr(table, "source_epochs", {})
-        self._columns, self._looked = mixed(table.facts.domain), False
+        self._columns, self._looked = table.facts.domain.digits, False
         self._counted: tuple[Batch, Codes] | None = None
 
     def check_source(self) -> None:

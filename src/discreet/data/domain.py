@@ -118,6 +118,11 @@ class _AnyColumn:
         """The meaning of every code, in order."""
         return [self.label(code) for code in range(self.size)]
 
+    @property
+    def stored_type(self) -> np.dtype[Any]:
+        """The smallest integers that hold the codes."""
+        return np.min_scalar_type(self.size - 1)
+
     def empty(self) -> npt.NDArray[Any]:
         """The codes of no rows."""
         return np.zeros(0, dtype=np.int64)
@@ -738,6 +743,10 @@ class Text(_AnyColumn):
             raise ParameterError(f"length must be at most {MAX_TEXT}, found {self.length}")
 
     @property
+    def stored_type(self) -> np.dtype[Any]:
+        return np.dtype(np.int64)
+
+    @property
     def size(self) -> int:
         """An upper bound on the number of texts of this length."""
         return int(0x110000**self.length) + self.missing
@@ -805,6 +814,12 @@ class Domain(Shown, Mapping[str, Column]):
     def size(self) -> int:
         """The number of different rows: the product of the columns' sizes."""
         return math.prod(column.size for _, column in self.columns)
+
+    @property
+    def digits(self) -> tuple[str, ...]:
+        """The columns whose codes are the digits of a row's key; none if there would be more than 2^62 keys."""
+        names = tuple(name for name, column in self.columns if column.listed)
+        return names if math.prod(self.column(name).size for name in names) <= MAX_CODES else ()
 
     def column(self, name: str) -> Column:
         """The declaration of a column; a name that is not declared is a SchemaError with near misses."""

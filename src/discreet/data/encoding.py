@@ -37,7 +37,7 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core import Codes, DiscreetError, Floats, Ints, Mask, ParameterError, SchemaError, UndeclaredLevels
+from discreet.core import Codes, Floats, Ints, Mask, ParameterError, SchemaError, UndeclaredLevels, quietly
 from discreet.data import calendar
 from discreet.data.domain import (
     AnyNumber,
@@ -89,17 +89,6 @@ class Values:
 
     def __repr__(self) -> str:
         return f"Values({self.kind})"
-
-
-def quietly(work: Callable[[], Result], complaint: str, *, kind: type[DiscreetError] = SchemaError) -> Result:
-    """Do work in a foreign library; of its failure only the type survives, since the text may quote a row."""
-    try:
-        return work()
-    except DiscreetError:
-        raise
-    except Exception as error:
-        failure = type(error).__name__
-    raise kind(f"{complaint} ({failure})")
 
 
 # From frames to values.

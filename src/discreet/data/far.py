@@ -21,11 +21,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core import Codes, DiscreetError, ParameterError, SchemaError, exact
+from discreet.core import Codes, DiscreetError, ParameterError, SchemaError, exact, quietly
 from discreet.data.domain import Domain
-from discreet.data.encoding import quietly
 from discreet.data.ingest import PrivateRows, checked_domain, checked_edition, facts_of
-from discreet.data.keys import DistinctKeys, mixed
+from discreet.data.keys import DistinctKeys
 from discreet.data.needs import Needs, Offers
 from discreet.data.rows import (
     MAX_ROWS,
@@ -133,7 +132,7 @@ class Far(PrivateRows):
 
     def exact_distinct(self) -> tuple[Batch, Codes] | None:
         """The distinct rows with their counts, if they are fewer than half (`data.distinct`). Not private."""
-        names = mixed(self.facts.domain)
+        names = self.facts.domain.digits
         if not names or self.facts.rows_bound > MAX_ROWS:  # sums by counts are proved for so many rows
             return None
         keys = DistinctKeys(self.facts.domain, names)
@@ -193,7 +192,7 @@ def _read(names: Sequence[str], where: Filter | None, batch: Batch) -> None:
 
 def _keys(domain: Domain, batches: Batches) -> tuple[Codes, Codes, int] | None:
     """The distinct keys of a part, their counts and the number of its rows; None if they are too many."""
-    keys = DistinctKeys(domain, mixed(domain))
+    keys = DistinctKeys(domain, domain.digits)
     for batch in batches:
         keys.add(batch)
     return keys.merged()

@@ -21,8 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.core import DiscreetError, ParameterError, SchemaError, exact
-from discreet.data.encoding import quietly
+from discreet.core import DiscreetError, ParameterError, SchemaError, exact, quietly
 
 _LONGEST_LINE = 2**21  # bytes; duckdb's limit
 _CHUNK = 2**24  # bytes of a file that are looked at at a time

@@ -21,7 +21,6 @@ epochs in which that person has some. Under add-remove nothing about a person is
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,8 +31,6 @@ import numpy.typing as npt
 
 from discreet.core import Codes, Neighbours, ParameterError, SchemaError, exact, one_line
 from discreet.data.domain import Date, Domain, Number, Timestamp, flag
-from discreet.data.encoding import Frame
-from discreet.data.files import Scan, resolved
 from discreet.data.ingest import (
     BLOCK,
     FIRST_EDITION,
@@ -115,7 +112,7 @@ def _together(
 ) -> tuple[EncodedRows, Codes | None]:
     """The rows of several epochs with the column of the epoch; all rows of a person stand together."""
     rows = EncodedRows.joined([each.rows for each in epochs])
-    stored, persons = np.min_scalar_type(domain[column].size - 1), np.concatenate([each.persons for each in epochs])
+    stored, persons = domain[column].stored_type, np.concatenate([each.persons for each in epochs])
     codes = np.concatenate([np.full(each.rows.rows, each.code, dtype=stored) for each in epochs])
     rows = replace(rows, codes={**rows.codes, column: codes})
     if unit is None:
@@ -240,13 +237,7 @@ def _read(domain: Domain, identity: Identity, epochs: Mapping[int, object], per_
     known, used = np.zeros(0, dtype=_ID), np.zeros(0, dtype=np.int64)  # sorted; how many epochs of each person count
     numbers = np.zeros(0, dtype=np.int64)
     for code, given in epochs.items():
-        source = resolved(given) if isinstance(given, (str, os.PathLike)) else None
-        if source is not None and identity.rehearsal:
-            raise ParameterError("a rehearsal is on made-up rows, and a file may hold real ones: discreet.rehearsal")
-        if source is None:
-            rows = EncodedRows.of(Frame(given), domain, identity)
-        else:
-            rows = EncodedRows.joined(list(EncodedRows.of_file(Scan(source), domain, identity)))
+        rows, source = EncodedRows.given(given, domain, identity)
         checked_rows(rows.rows)
         if rows.ids is None:
             if identity.neighbours.replace_one and rows.rows == 0:

@@ -15,6 +15,7 @@ compared for equality only; a person's rows are ordered by a hash of the text.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,8 +32,8 @@ from discreet.core import Codes, Neighbours, ParameterError, SchemaError, Sheet,
 from discreet.data import declaration
 from discreet.data.domain import Domain
 from discreet.data.encoding import Frame, Values, encode_any, require_held
-from discreet.data.files import Scan
-from discreet.data.keys import distinct_of, mixed, stored_type
+from discreet.data.files import Scan, resolved
+from discreet.data.keys import distinct_of
 from discreet.data.needs import EVERYTHING, Offers
 from discreet.data.rows import (
     MAX_ROWS,
@@ -111,7 +112,7 @@ class PrivateRows(Shown):
 
     def exact_distinct(self) -> tuple[Batch, Codes] | None:
         """The distinct rows with their counts, if they are fewer than half (`data.distinct`). Not private."""
-        names = mixed(self.facts.domain)
+        names = self.facts.domain.digits
 
         def reading(batch: Batch) -> None:
             for name in names:
@@ -238,6 +239,16 @@ class EncodedRows:
         return len(next(iter(self.codes.values())))
 
     @staticmethod
+    def given(rows: object, domain: Domain, identity: Identity) -> tuple[EncodedRows, Path | None]:
+        """The rows of a frame, a dict of sequences or a file, and the path of the file."""
+        if not isinstance(rows, (str, os.PathLike)):
+            return EncodedRows.of(Frame(rows), domain, identity), None
+        source = resolved(rows)
+        if identity.rehearsal:
+            raise ParameterError("a rehearsal is on made-up rows, and a file may hold real ones: discreet.rehearsal")
+        return EncodedRows.joined(list(EncodedRows.of_file(Scan(source), domain, identity))), source
+
+    @staticmethod
     def of(frame: Frame, domain: Domain, identity: Identity) -> EncodedRows:
         """The rows of a frame, in the smallest integers that hold the codes."""
         for name, column in domain.columns:
@@ -246,7 +257,7 @@ class EncodedRows:
         codes, texts = Stored(), dict[str, Texts]()
         for name, column in domain.columns:
             found, stands_for = encode_any(frame[name], column, name)
-            codes[name] = found.astype(stored_type(column))
+            codes[name] = found.astype(column.stored_type)
             if column.free:
                 texts[name] = stands_for
         ids = None if identity.unit is None else person_ids(frame[identity.unit], identity)

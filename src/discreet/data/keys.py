@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
 from discreet.core import Codes
-from discreet.data.domain import MAX_CODES, Column, Domain
+from discreet.data.domain import Domain
 from discreet.data.rows import Batch
 
 KEPT = 2**24
@@ -18,28 +16,17 @@ KEPT = 2**24
 _LEAST = 2**16  # keys that are gathered before they are merged
 
 
-def stored_type(column: Column) -> np.dtype[Any]:
-    """The smallest integers that hold the codes of a column."""
-    return np.dtype(np.int64) if column.free else np.min_scalar_type(column.size - 1)
-
-
 def distinct_of(batches: Iterable[Batch], domain: Domain) -> tuple[Batch, Codes] | None:
     """The distinct rows of the listed columns as one batch, and how many rows are equal to each.
 
     None if they are half of the rows or more, or more than KEPT numbers, or if the domain has too many keys.
     """
-    keys = DistinctKeys(domain, mixed(domain))
+    keys = DistinctKeys(domain, domain.digits)
     for batch in batches if keys.names else ():
         keys.add(batch)
         if keys.too_many:
             break
     return keys.counted()
-
-
-def mixed(domain: Domain) -> tuple[str, ...]:
-    """The columns whose codes make up a key; none if there would be more than 2^62 keys."""
-    names = tuple(name for name, column in domain.columns if column.listed)
-    return names if math.prod(domain.column(name).size for name in names) <= MAX_CODES else ()
 
 
 class DistinctKeys:
@@ -73,7 +60,7 @@ class DistinctKeys:
         left, codes = self.keys, {}  # the digits of the keys, in the smallest integers that hold them
         for name in reversed(self.names):
             left, code = np.divmod(left, self._domain.column(name).size)
-            codes[name] = code.astype(stored_type(self._domain.column(name)))
+            codes[name] = code.astype(self._domain.column(name).stored_type)
         return Batch(self._domain, len(self.keys), codes.__getitem__), self.counts
 
     def merged(self) -> tuple[Codes, Codes, int] | None:

@@ -17,7 +17,6 @@ from discreet.core import WORD, Codes, Neighbours, ParameterError, SchemaError, 
 from discreet.data.domain import Bits, Category, Domain, Number, Vector, Whole
 from discreet.data.encoding import encode, fill_grid, float_rows, objects, read
 from discreet.data.ingest import PrivateRows, batches_of, checked_rows, facts_of, identity_of
-from discreet.data.keys import stored_type
 from discreet.data.rows import Batch, Filter, Slice
 
 Target = Category | Number
@@ -38,7 +37,7 @@ class _Labelled(PrivateRows):
         domain = Domain(x=column)
         if target is not None:
             domain = Domain(x=column, y=target)
-            self._labels = encode(read(y, "y"), target, "y").astype(stored_type(target))
+            self._labels = encode(read(y, "y"), target, "y").astype(target.stored_type)
             if len(self._labels) != rows:
                 raise SchemaError("X and y are not equally long")
         self.facts = facts_of(domain, self.identity, size=size, persons_found=rows)

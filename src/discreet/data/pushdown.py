@@ -22,7 +22,7 @@ import numpy as np
 
 from discreet.core import Codes, Unproven
 from discreet.data.files import Scan, pattern_of, row_groups
-from discreet.data.keys import KEPT, mixed, stored_type
+from discreet.data.keys import KEPT
 from discreet.data.rows import Batch
 from discreet.data.tally import CodeOf, Run, Tallied, Tally, tallies_of
 
@@ -73,12 +73,12 @@ class PushDown:
 
     def distinct(self) -> tuple[Batch, Codes] | None:
         """The distinct rows of the listed columns with their counts; None if they are not few."""
-        return self._distinct(mixed(self.coded.domain))
+        return self._distinct(self.coded.domain.digits)
 
     @property
     def distinct_here(self) -> bool:
         """Whether all listed columns are encoded by DuckDB."""
-        return set(mixed(self.coded.domain)) <= set(self.coded.sources)
+        return set(self.coded.domain.digits) <= set(self.coded.sources)
 
     def _distinct(self, names: Sequence[str]) -> tuple[Batch, Codes] | None:
         with self._opened() as run:
@@ -110,7 +110,7 @@ def distinct_rows(run: Run, coded: Any, names: Sequence[str] | None = None) -> t
 
     None if they are half of the rows or more, or more than KEPT numbers: then nothing is kept of them.
     """
-    names = mixed(coded.domain if names is None else coded.domain.project(names)) if names != () else ()
+    names = (coded.domain if names is None else coded.domain.project(names)).digits if names != () else ()
     if not names:
         return None
     domain, most = coded.domain, KEPT // (len(names) + 1)
@@ -122,5 +122,5 @@ def distinct_rows(run: Run, coded: Any, names: Sequence[str] | None = None) -> t
     left, codes = np.asarray(keys, dtype=np.int64), {}
     for name in reversed(names):
         left, code = np.divmod(left, domain.column(name).size)
-        codes[name] = code.astype(stored_type(domain.column(name)))
+        codes[name] = code.astype(domain.column(name).stored_type)
     return Batch(domain, len(rows), codes.__getitem__), rows

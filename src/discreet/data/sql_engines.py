@@ -21,9 +21,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from discreet.core import ParameterError, SchemaError, SourceUnavailable, Unproven
+from discreet.core import ParameterError, SchemaError, SourceUnavailable, Unproven, quietly
 from discreet.data.addresses import DUCKDB, POSTGRES, require_no_password
-from discreet.data.encoding import quietly
 from discreet.data.files import file_stamp, library
 from discreet.data.sql_text import DIALECTS, Coded, Dialect, SqlSource, columns_sql, files_relation, require_source
 from discreet.data.tally import Run

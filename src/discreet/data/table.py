@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TypeVar
 
-from discreet.core import Codes, Neighbours, ParameterError
+from discreet.core import Codes, Neighbours
 from discreet.data.domain import Domain, flag
-from discreet.data.encoding import Frame
-from discreet.data.files import Scan, resolved
 from discreet.data.ingest import (
     BLOCK,
     FIRST_EDITION,
@@ -27,10 +23,6 @@ from discreet.data.ingest import (
     identity_of,
 )
 from discreet.data.rows import Batch
-
-Result = TypeVar("Result")
-
-_BYTES_TO_CHOOSE = 96  # of memory for each row while the rows of a person are ordered
 
 
 class Table(PrivateRows):
@@ -65,13 +57,7 @@ class Table(PrivateRows):
     ) -> None:
         domain, edition = checked_domain(domain), checked_edition(edition)
         self.identity = replace(identity_of(name, neighbours, unit, rows_per_unit), rehearsal=flag(rehearsal=rehearsal))
-        self.source = resolved(rows) if isinstance(rows, (str, os.PathLike)) else None
-        if rehearsal and self.source is not None:
-            raise ParameterError("a rehearsal is on made-up rows, and a file may hold real ones: discreet.rehearsal")
-        if self.source is None:
-            encoded = EncodedRows.of(Frame(rows), domain, self.identity)
-        else:
-            encoded = EncodedRows.joined(list(EncodedRows.of_file(Scan(self.source), domain, self.identity)))
+        encoded, self.source = EncodedRows.given(rows, domain, self.identity)
         persons = checked_rows(encoded.rows)
         self._persons: Codes | None = None
         self._ids: Ids | None = None

@@ -16,6 +16,10 @@
     perturbation           objective_perturbation   the minimiser of the objective plus a random linear term
                            output_perturbation      the minimiser plus noise
 
+                           ranged_regression        the first, in a range of the target that is released before
+
+    ranges of columns      ranged_features          a solver, with numbers in ranges that are released before
+
     moments                noisy_moments   linear regression from noisy sums of products
 
     without noise          nonprivate      the minimiser itself, for public rows: what solutions are measured against
@@ -27,7 +31,7 @@ its theorem states; `solvers` compares them. All of both is public. Proofs: docs
 """
 
 from discreet.erm.feasible_sets import Ball, BallBox, Box, FeasibleSet, interval
-from discreet.erm.features import STEPS, Constant, Declared, Features, VectorColumn, blocks
+from discreet.erm.features import STEPS, Constant, Declared, Features, Ranged, VectorColumn, blocks
 from discreet.erm.losses import (
     Absolute,
     Below,
@@ -40,6 +44,7 @@ from discreet.erm.losses import (
     Logistic,
     Loss,
     Pinball,
+    RangedHuber,
     ScalarLoss,
     Softmax,
     Squared,

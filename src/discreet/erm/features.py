@@ -15,6 +15,7 @@ A scaler that reads its bounds from the rows is an unpaid release; these bounds 
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -183,13 +184,18 @@ class Declared(Features):
     def scales(self, domain: Domain) -> tuple[tuple[float, float], ...]:
         """For each coordinate but the intercept, (a, b): it is a * value + b of the column's own value, or (1, 0)."""
         scales: list[tuple[float, float]] = []
-        for _, column, width in self._parts(domain):
+        for name, column, width in self._parts(domain):
             coordinates = [(1.0, 0.0)] * width
             if column.bounded:
-                stretch = 2 / (column.high - column.low)
-                coordinates[0] = float(stretch), float(-column.low * stretch - 1)
+                middle, half = self.range_of(name, column)
+                stretch = 1 / (half * column.step)
+                coordinates[0] = float(stretch), float(-column.low * stretch - middle / half)
             scales += coordinates
         return tuple(scales)
+
+    def range_of(self, name: str, column: Number) -> tuple[Fraction, Fraction]:
+        """The middle and half the width of a number's range, in steps from its low: what becomes 0 and 1."""
+        return Fraction(column.steps, 2), Fraction(column.steps, 2)
 
     def fill(self, batch: Batch, part: slice, out: Floats) -> None:
         out[:] = 0
@@ -199,7 +205,9 @@ class Declared(Features):
             if column.categorical:
                 out[np.arange(len(codes)), start + codes.astype(np.int64)] = math.trunc(one)
             else:
-                out[:, start] = np.trunc((codes.astype(np.float64) * (2 / column.steps) - 1) * one)
+                middle, half = self.range_of(name, column)
+                scaled = codes.astype(np.float64) * float(1 / half) - float(middle / half)
+                out[:, start] = np.trunc(np.clip(scaled, -1, 1) * one)
                 if column.missing_code is not None:
                     missing = codes == column.missing_code
                     out[missing, start] = 0
@@ -233,6 +241,38 @@ class Declared(Features):
                 needed = "a feature needs declared levels, or Number(low, high, step)"
                 raise ParameterError(f"column {name!r} is declared {column!r}: {needed}")
             yield name, column, column.size if column.categorical else 1 + column.missing
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Ranged(Declared):
+    """Declared columns of which some numbers are cut to a range, which becomes [-1, 1] instead of the declared one.
+
+    ranges  for each of these columns its name, and the middle and half the width of its range in steps from its low
+    """
+
+    NAME: ClassVar[str] = "ranged-features/1"
+    ranges: tuple[tuple[str, int, int], ...]
+
+    def __init__(
+        self, columns: tuple[str, ...], norm: Exact, intercept: bool, ranges: tuple[tuple[str, int, int], ...]
+    ) -> None:
+        Declared.__init__(self, columns, norm, intercept)
+        held = [
+            (exact.text(ranges=name), exact.whole(minimum=0, middle=middle), exact.whole(half=half))
+            for name, middle, half in ranges
+        ]
+        if not {name for name, *_ in held} <= set(self.columns):
+            raise ParameterError(f"ranges must be of columns {list(self.columns)}, found {held}")
+        exact.freeze(self, ranges=tuple(held))
+
+    def range_of(self, name: str, column: Number) -> tuple[Fraction, Fraction]:
+        usual = Declared.range_of(self, name, column)
+        return next(((Fraction(middle), Fraction(half)) for each, middle, half in self.ranges if each == name), usual)
+
+    def without_intercept(self) -> Ranged:
+        other = copy.copy(self)  # which is not checked again: a descent asks in every pass
+        exact.freeze(other, intercept=False)
+        return other
 
 
 def blocks(features: Features, batch: Batch, most: int = _ROWS) -> Iterator[tuple[Floats, slice]]:

@@ -299,6 +299,34 @@ class CentredHuber(Huber):
         return CentredSquared(self.offset)
 
 
+@dataclass(frozen=True, slots=True, init=False)
+class RangedHuber(Huber):
+    """Huber's loss of a target of which `low` counts as -1 and `high` as 1; what is 15 thresholds from 0 is cut there.
+
+    For predictions within 14 thresholds of 0 the loss is a line there, so that cutting changes no slope.
+    """
+
+    NAME: ClassVar[str] = "ranged-huber/1"
+    low: Fraction
+    high: Fraction
+
+    def __init__(self, threshold: Exact, low: Exact, high: Exact) -> None:
+        exact.freeze(
+            self, threshold=exact.moderate(threshold=threshold), low=exact.number(low=low), high=exact.number(high=high)
+        )
+        if self.low >= self.high:
+            raise ParameterError(f"low must be below high, found {low!r} and {high!r}")
+
+    def target_bound(self, domain: Domain, name: str) -> Fraction:
+        self.check_target(domain, name)
+        return 15 * self.threshold
+
+    def target_values(self, domain: Domain, name: str, codes: npt.NDArray[Any]) -> Targets:
+        values, most = Huber.target_values(self, domain, name, codes), float(15 * self.threshold)
+        half = float((self.high - self.low) / 2)
+        return np.asarray(np.clip((values - float(self.low)) / half - 1, -most, most))
+
+
 def _shifted(number: Number, offset: Fraction) -> Number:
     """The declaration of the target minus the offset: the same codes mean numbers that are smaller by it."""
     return Number(number.low - offset, number.high - offset, step=number.step)

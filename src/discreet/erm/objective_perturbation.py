@@ -204,16 +204,27 @@ def _with_law(known: _PublicNumbers, law: type[VectorNoise], funds: Funds) -> Ob
     """The best added ridge, of a grid of strengths around the curvature of one row, with about the noise it needs."""
     risk, facts = known.risk, known.facts
     unit = short_up(known.turn / public_size(facts))
-    tried = [unit * strength for strength in _STRENGTHS]
-    made = []
-    for ridge in tried if risk.penalty.ridge == 0 else [Fraction(0), *tried]:
-        ridged = known.with_ridge(ridge)
-        scale = ridged.rough_scale(law, funds)
-        if scale is not None:
-            made.append((_with_noise(ridged, law, scale), ridged))
-    if not made:
+    ridges = [unit * strength for strength in ((Fraction(0), *_STRENGTHS) if risk.penalty.ridge else _STRENGTHS)]
+
+    @functools.cache
+    def made(place: int) -> tuple[float, ObjectivePerturbation, _PublicNumbers] | None:
+        ridged = known.with_ridge(ridges[place])
+        if (scale := ridged.rough_scale(law, funds)) is None:
+            return None
+        mechanism = _with_noise(ridged, law, scale)
+        return _excess(mechanism, ridged), mechanism, ridged
+
+    # A stronger ridge leaves more for the noise, so the first that can be had is found by bisection; from there on the
+    # excess falls and then rises: noise over the ridge, plus the ridge's bias.
+    low, high = 0, len(ridges) - 1
+    while low < high:
+        middle = (low + high) // 2
+        here, after = made(middle), made(middle + 1)
+        low, high = (low, middle) if here and after and here[0] <= after[0] else (middle + 1, high)
+    found = made(low)
+    if found is None:
         raise NothingFits("no amount of noise fits: nothing is left of the budget, or it is too small for this problem")
-    best, ridged = min(made, key=lambda each: _excess(*each))
+    _, best, ridged = found
     make = functools.partial(_with_noise, ridged, law)
     return best if funds.admits(best.guarantee(facts)) else calibrate(make, funds=funds, facts=facts)
 

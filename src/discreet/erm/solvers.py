@@ -1,15 +1,17 @@
 """Which algorithm solves a risk: every solver with what it promises, side by side, before anything is spent.
 
-    auto                 the one that learns best by public numbers (`preferred`); where that is none of the last two,
-                         the smallest promised excess risk of descent, output and, for one number or the squared loss,
-                         exponential
+    auto                 the one that learns best by public numbers (`preferred`); where that is descent, the smallest
+                         promised excess risk of descent, output and, for one number or the squared loss, exponential
     descent              noisy gradient descent by its own rule; or one schedule of it by name:
     accelerated, average, last, strongly-convex
     gaussian, laplace, coordinate-laplace      the lecture's descent (the mean of the iterates) with this noise
     exponential          the exponential mechanism on a grid (pure)
+    constant             the median of the target alone
     moments              the ridge regression of noisy sums of products
     objective            the minimiser of the objective plus a random linear term
     output               the minimiser plus noise
+    scaled               descent, objective or ranged, in ranges of columns that are released first
+    ranged               objective, in a range of the target that is released first
 
 All read public numbers only: the risk, the facts and the funds.
 """
@@ -24,12 +26,28 @@ from typing import Any
 
 from discreet.core import Funds
 from discreet.data import Facts
-from discreet.erm import descent, noisy_moments, objective_perturbation, output_perturbation
+from discreet.erm import (
+    descent,
+    noisy_moments,
+    objective_perturbation,
+    output_perturbation,
+    ranged_features,
+    ranged_regression,
+)
 from discreet.erm.exponential import bounds
+from discreet.erm.feasible_sets import Ball
 from discreet.erm.losses import Loss
 from discreet.erm.objective_perturbation import signal
 from discreet.erm.risk import Risk
-from discreet.mechanisms import CoordinateLaplaceNoise, GaussianNoise, Noise, ProductLaplaceNoise, Promise
+from discreet.mechanisms import (
+    CoordinateLaplaceNoise,
+    GaussianNoise,
+    Noise,
+    ProductLaplaceNoise,
+    Promise,
+    RankQuantile,
+    calibrate,
+)
 from discreet.method import Maker, Method, Methods, Offer, Refused
 
 _NOISES: dict[str, type[Noise]] = {
@@ -38,6 +56,12 @@ _NOISES: dict[str, type[Noise]] = {
     "coordinate-laplace": CoordinateLaplaceNoise,
 }
 SOLVERS = ("descent", *descent.SCHEDULES, *_NOISES, "exponential", "moments", "objective", "output")
+RELEASING = ("constant", "ranged")
+"""Of linear regression alone: the solvers that release a middle of the target before the coefficients, if any."""
+SCALED = "scaled"
+"""On a table: the solver that releases ranges of columns before the coefficients, and before a range of the target."""
+WEAK = 5
+"""The signal below which a linear model is no better than a constant, if no range of the target can be had either."""
 STRONG = 100
 """The signal from which objective perturbation is taken under Gaussian noise: below it early stopping learns better."""
 PLAIN = 3000
@@ -56,6 +80,7 @@ def methods(
     steps: int | None = None,
     share: Fraction = Fraction(1),
     pass_seconds: float = 0.0,
+    free: bool = False,
 ) -> Methods:
     """Every solver, with the least noise that is admitted.
 
@@ -63,11 +88,21 @@ def methods(
     share         which part of the rows of the facts is here: losses are divided by the number of all, and promises are
                   about the mean over these
     pass_seconds  what the dataset says that a pass costs before its first row is read
+    free          whether the range of the target may be released, because neither threshold nor radius are given
     """
+
+    regression = risk.loss.form == "difference" and not risk.features.single
 
     def usual() -> Iterable[str]:
         favourite = preferred(risk, facts, funds, pass_seconds)
-        if favourite != "descent" and not isinstance(listed.find(favourite), Refused):
+        number = free and regression and favourite == "objective" and bool(risk.features.constant(facts.domain))
+        ranges = number or (free and not regression and favourite in ("descent", "objective"))
+        if ranges and pass_seconds <= PATIENCE and _applies(listed, SCALED):  # each range takes passes of its own
+            return (SCALED,)
+        if number:
+            weak = ("constant",) if signal(risk, facts, funds) < WEAK else ()
+            favourite = next((name for name in ("ranged", *weak) if _applies(listed, name)), favourite)
+        if favourite != "descent" and _applies(listed, favourite):
             return (favourite,)
         first = listed.find("descent")
         if isinstance(first, Refused):
@@ -80,9 +115,14 @@ def methods(
         quick = risk.dimension(facts.domain) == 1 or risk.loss.moments
         return ("descent", *(("exponential",) if quick else ()), *others)
 
-    solved = {name: functools.partial(_solved, name, risk, funds, steps) for name in SOLVERS}
-    listed = Methods({name: maker(name, facts, solved[name], share) for name in SOLVERS}, usual=usual)
+    names = SOLVERS if risk.features.single else (*SOLVERS, *(RELEASING if regression else ()), SCALED)
+    solved = {name: functools.partial(_solved, name, risk, funds, steps) for name in names}
+    listed = Methods({name: maker(name, facts, solved[name], share) for name in names}, usual=usual)
     return listed
+
+
+def _applies(listed: Methods, name: str) -> bool:
+    return not isinstance(listed.find(name), Refused)
 
 
 def preferred(risk: Risk, facts: Facts, funds: Funds, pass_seconds: float = 0.0) -> str:
@@ -105,17 +145,33 @@ def preferred(risk: Risk, facts: Facts, funds: Funds, pass_seconds: float = 0.0)
 def default_radius(risk: Risk, facts: Facts, funds: Funds, pass_seconds: float = 0.0) -> Fraction:
     """How long coefficients may be, in units of (bound of the target, or 1) over the norm of a row: a public choice.
 
-    It is made for the model: a descent stops early anyway, so its radius may be large; objective perturbation weighs
-    its ridge by the radius, which grows with the signal. The rule was settled on the tables that bench/public_tables.py
-    lists as chosen on.
+    It is made for the model, and grows with the signal: the radius of a descent decides how many steps it takes, and
+    objective perturbation weighs its ridge by it. The rule was settled on the tables that bench/suites.py lists as SEEN
+    and on those of bench/erm_rule.py.
     """
     number = risk.loss.form == "difference"
-    taken = preferred(risk, facts, funds, pass_seconds)
-    if taken != "objective":
-        return Fraction(3 if number else 40)
-    least, most, share = (1, 10, 75) if number else (5, 80, 6)
     found = signal(risk, facts, funds)
+    if preferred(risk, facts, funds, pass_seconds) != "objective":
+        return Fraction(3 if number else round(min(40, max(8, 2.5 * found))) if found else 40)
+    least, most, share = (1, 10, 75) if number else (5, 80, 6)
     return Fraction(round(4 * min(most, max(least, found / share))), 4)
+
+
+def settled(
+    risk: Risk,
+    facts: Facts,
+    funds: Funds,
+    pass_seconds: float = 0.0,
+    *,
+    radius: Fraction | None = None,
+    cut: bool = True,
+) -> Risk:
+    """The risk with the default loss if `cut`, and this radius or the default one in units of its ball."""
+    if cut:
+        risk = replace(risk, loss=default_loss(risk, facts, funds))
+    unit = risk.feasible.ball or Fraction(1)
+    found = unit * default_radius(risk, facts, funds, pass_seconds) if radius is None else radius
+    return replace(risk, feasible=Ball(found))
 
 
 def default_loss(risk: Risk, facts: Facts, funds: Funds) -> Loss:
@@ -160,6 +216,20 @@ def _solved(name: str, risk: Risk, funds: Funds, steps: int | None, facts: Facts
     if name == "objective":
         tilted = objective_perturbation.propose(risk, facts=facts, funds=funds)
         return tilted, objective_perturbation.promise(tilted, facts)
+    if name == "ranged":
+        in_range = ranged_regression.propose(risk, settled, facts=facts, funds=funds)
+        return in_range, ranged_regression.promise(in_range, facts)
+    if name == "constant":
+        risk.loss.check_target(facts.domain, risk.target)
+        median = calibrate(lambda scale: RankQuantile(risk.target, Fraction(1, 2), 1 / scale), funds=funds, facts=facts)
+        return median, Promise(None, "ranks", "the median of the target; nothing is proved about its mean loss")
+    if name == SCALED:
+
+        def solve(risk: Risk, funds: Funds) -> tuple[Any, Promise]:
+            favourite = "ranged" if risk.loss.form == "difference" else preferred(risk, facts, funds)
+            return _solved(favourite, risk, funds, steps, facts)
+
+        return ranged_features.propose(risk, solve, facts=facts, funds=funds)
     noise = _NOISES.get(name)
     schedule = descent.Average if noise is not None else descent.SCHEDULES.get(name)
     descended = descent.propose(risk, facts=facts, funds=funds, noise=noise, schedule=schedule, steps=steps)

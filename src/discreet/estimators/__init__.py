@@ -24,7 +24,7 @@ again.
 from discreet.estimators.boxes import BoxClassifier
 from discreet.estimators.conjunctions import ConjunctionClassifier
 from discreet.estimators.linear import LinearRegression, LogisticRegression
-from discreet.estimators.loading import MODELS, load
+from discreet.estimators.loading import estimator_named, load
 from discreet.estimators.location import Interior, Mean, Median, Quantile, Suggested, interior_point, suggest_bounds
 from discreet.estimators.moments import PCA, StandardScaler
 from discreet.estimators.network import MLPClassifier, widths

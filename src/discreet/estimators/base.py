@@ -87,16 +87,15 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
         force  replace an existing file
         """
-        model_file.write(path, model_file.ordered(self.model_record(), model_words.record(self)), force=force)
+        model_file.write(path, model_file.ordered(self.model_record(), self.description()), force=force)
 
     def model_record(self) -> dict[str, Any]:
         """What a file of this model holds: JSON that `discreet.load` reads."""
         check_is_fitted(self, "guarantee_")
         guarantee, names = self.guarantee_, getattr(self, "feature_names_in_", None)
         fields = (guarantee.budget, guarantee.scope, guarantee.entry, guarantee.hash)
-        given = self.get_params(deep=False).items()
         state = {
-            "parameters": {name: model_file.public(value) for name, value in given if name not in _AT_HOME},
+            "parameters": self.public_parameters(),
             "features": getattr(self, "n_features_in_", None),
             "names": None if names is None else [str(each) for each in names],
             "target": None if (target := getattr(self, "target_", None)) is None else record(target),
@@ -107,6 +106,11 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             "learned": self._learned_state(),
         }
         return model_file.whole(self.KIND, state, guarantee.certificate())
+
+    def public_parameters(self) -> dict[str, Any]:
+        """The parameters as plain values, without those that stay with the rows; None is what is no plain value."""
+        given = self.get_params(deep=False).items()
+        return {name: model_file.public(value) for name, value in given if name not in _AT_HOME}
 
     def restore(self, state: model_file.State, certificate: Certificate) -> None:
         """Take over what a file says, in a new estimator; ParameterError if anything is not as it should be."""
@@ -142,10 +146,15 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     # How it shows itself.
 
-    def sheet(self) -> Sheet:
-        """The fitted model: what was learned, what is promised about it, and what it cost."""
+    def sheet(self, lines: model_words.Lines | None = None, width: int | None = None) -> Sheet:
+        """The fitted model: what was learned, what is promised about it, and what it cost, or other last lines."""
         check_is_fitted(self, "guarantee_")
-        return model_words.sheet(self)
+        return model_words.sheet(self, lines, width)
+
+    def description(self) -> dict[str, Any]:
+        """The fitted model as JSON for people and programs of any language, in the units of its columns."""
+        check_is_fitted(self, "guarantee_")
+        return model_words.record(self)
 
     def __str__(self) -> str:
         return self.sheet().text() if hasattr(self, "guarantee_") else repr(self)

@@ -54,7 +54,7 @@ from discreet.data import (
     read,
     refuse_to_leave,
 )
-from discreet.erm import Declared, VectorColumn
+from discreet.erm import Declared, Ranged, VectorColumn
 from discreet.estimators import model_file
 from discreet.estimators.base import Terms
 from discreet.pac import Labels
@@ -479,7 +479,7 @@ class Encoding:
     def from_record(found: object) -> Encoding:
         state = model_file.keys(found, "domain", "features")
         domain = model_file.domain_from(state["domain"])
-        features = model_file.revived(state["features"], {Declared.NAME: Declared}, Declared)
+        features = model_file.revived(state["features"], {each.NAME: each for each in (Declared, Ranged)}, Declared)
         if set(features.columns) - set(domain.names):
             model_file.wrong("features", state["features"])
         return Encoding(domain, features)

@@ -8,7 +8,7 @@ The intercept is one more feature, constantly row_norm / 2; so rows have length 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -16,10 +16,11 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from discreet.core import Funds, ParameterError, exact
-from discreet.data import Dataset, Floats, Number
+from discreet.core import ParameterError, exact
+from discreet.data import Floats, Number
 from discreet.erm import Ball, CentredHuber, CentredSquared, Huber, Lasso, Logistic, Loss, Ridge, Risk, Softmax, Squared
-from discreet.erm.solvers import default_loss, default_radius, methods
+from discreet.erm.ranged_features import RangedFeatures
+from discreet.erm.solvers import RELEASING, SCALED, methods, settled
 from discreet.estimators import input as reading
 from discreet.estimators import model_file
 from discreet.estimators.base import PrivateEstimator, Task, Terms, refuse, require_parameters, terms_of
@@ -44,7 +45,7 @@ class LinearModel(PrivateEstimator):
     max_iter: int | None = None
 
     def _solve(self, terms: Terms, rows: Rows, loss: Loss, unit: Fraction) -> tuple[Floats, Any]:
-        """Choose a mechanism by public numbers, charge it and run it: the solution, and the loss that was taken.
+        """Choose a mechanism by public numbers, charge it and run it: what it released, and the loss that was taken.
 
         unit: what the radius is a multiple of.
 
@@ -56,22 +57,21 @@ class LinearModel(PrivateEstimator):
             raise ParameterError(f"ridge and lasso cannot be combined, found {self.ridge!r} and {self.lasso!r}")
         penalty = Ridge(ridge * share) if ridge else Lasso(lasso * share) if lasso else None
         fit = Task.of(terms, rows.data, about=rows.about)
-        risk = self._settled(Risk(loss, rows.features, rows.target, Ball(unit), penalty), rows.data, fit.funds)
+        seconds, cut = rows.data.offers.pass_seconds, AUTO in (getattr(self, "huber", None), getattr(self, "cap", None))
+        radius = None if self.radius is None else exact.moderate(radius=self.radius)
+        risk = Risk(loss, rows.features, rows.target, Ball(unit), penalty)
+        risk = settled(risk, facts, fit.funds, seconds, radius=radius, cut=cut)
         steps = None if self.max_iter is None else exact.whole(max_iter=self.max_iter)
-        seconds = rows.data.offers.pass_seconds
-        listed = methods(risk, facts, fit.funds, steps=steps, share=share, pass_seconds=seconds)
+        free = radius is None and cut and self.fit_intercept
+        listed = methods(risk, facts, fit.funds, steps=steps, share=share, pass_seconds=seconds, free=free)
         got = fit.learn(self, choose(listed, self.method, facts.size))
         self.n_iter_, self.encoding_ = getattr(got.mechanism, "steps", 1), rows.encoding
-        return np.asarray(got.value, dtype=np.float64), risk.loss
-
-    def _settled(self, risk: Risk, data: Dataset, funds: Funds) -> Risk:
-        """The problem with what is chosen for the model by public numbers; its ball is the unit of the radius."""
-        if AUTO in (getattr(self, "huber", None), getattr(self, "cap", None)):
-            risk = replace(risk, loss=default_loss(risk, data.facts, funds))
-        if self.radius is not None:
-            return replace(risk, feasible=Ball(exact.moderate(radius=self.radius)))
-        unit = risk.feasible.ball or Fraction(1)
-        return replace(risk, feasible=Ball(unit * default_radius(risk, data.facts, funds, data.offers.pass_seconds)))
+        value = np.asarray(got.value, dtype=np.float64)
+        if isinstance(got.mechanism, RangedFeatures) and rows.encoding is not None:
+            features = got.mechanism.features(value).without_intercept()
+            self.encoding_ = reading.Encoding(rows.encoding.domain, features)
+            value = value[2 * len(features.ranges) :]
+        return value, risk.loss
 
     def _keep(self, coef: Floats, intercept: Any, rows: Rows) -> None:
         """Set the coefficients; for tables also what they are about, and those on the columns' own scale."""
@@ -129,10 +129,12 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
     fit_intercept   whether there is one
     ridge, lasso    strength of the penalty (strength / 2) |w|^2 or strength |w|_1; at most one of them
     huber           the loss is the squared miss up to this size and a line beyond, which bounds every gradient; "auto"
-                    is a quarter of the bound of the target, up to all of it the less noise matters. None: the squared
-                    loss
+                    is a quarter of the bound of the target, up to all of it the less noise matters; unless the radius
+                    is given, a narrower range of the target may be released first, whose bound it is then. None: the
+                    squared loss
     method          "auto": what learns best by public numbers (`discreet.erm.solvers.preferred`); or a name of
-                    `discreet.erm.solvers.SOLVERS`
+                    `discreet.erm.solvers.SOLVERS`, or "ranged", "scaled" or
+                    "constant"
     max_iter        the number of steps of a descent; by a public rule unless it is given
     neighbours      "replace-one" (the number of rows is public) or "add-remove" (needs size)
     size            add-remove: a public number that the number of rows does not exceed, a condition of `promise_`; with
@@ -147,7 +149,8 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
     feature_names_in_.
 
     From a table: fit(table, "income", features=["age", "sex"]) with its ledger; bounds and levels are its declaration,
-    row_norm is the root of the number of columns. coef_ is then about the scaled features `feature_names_out_`;
+    row_norm is the root of the number of columns. coef_ is then about the scaled features `feature_names_out_`
+    (method_ "scaled": numbers are cut to ranges that were released before, and so they are where it predicts);
     original_coef_ and original_intercept_ about the columns' own values. A program that is run again gets the stored
     model of its first run, free, and replayed_ is True (`discreet.estimators.replay`).
 
@@ -186,7 +189,11 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
             target = Number(-bound, bound, step=2 * bound / reading.GRID)
             rows, loss = reading.numbered_rows(self, terms, X, y, target, offset), self._loss(bound, Fraction(0))
         w, _ = self._solve(terms, rows, loss, bound / rows.norm)
-        self._keep(w[: rows.width], float(w[rows.width :].sum()) * float(rows.norm / 2) + float(offset), rows)
+        middle = float(offset)
+        if self.method_ in (*RELEASING, SCALED):  # what was released comes first; arrays have lost their offset before
+            middle = float(w.ravel()[0]) + (0.0 if reading.is_table(X) else middle)
+            w = w.ravel()[1:] if w.size > 1 else np.zeros(rows.width)
+        self._keep(w[: rows.width], float(w[rows.width :].sum()) * float(rows.norm / 2) + middle, rows)
         return self
 
     def _loss(self, bound: Fraction, offset: Fraction) -> Loss:

@@ -35,6 +35,19 @@ MODELS: dict[str, type[PrivateEstimator]] = {
 """Every estimator that can be written to a file, by the name that it has there."""
 
 
+def estimator_named(name: str, parameters: dict[str, Any]) -> Any:
+    """The estimator of this name, with parameters as a model's file spells them."""
+    known = {kind.__name__: kind for kind in MODELS.values() if kind is not FiniteClassClassifier}
+    if name not in known:
+        raise ParameterError(f"estimator must be one of {', '.join(known)}; found {name!r}")
+    made: Any = known[name]()
+    allowed = made.public_parameters()
+    for each in parameters:
+        if each not in allowed:
+            raise ParameterError(f"{name} has no parameter {each!r} here: {', '.join(sorted(allowed))}")
+    return made.set_params(**{each: model_file.parameter_from(value) for each, value in parameters.items()})
+
+
 def load(path: str | os.PathLike[str]) -> Any:
     """The fitted model in a file that `save`, `discreet fit --save` or `discreet learn --save` wrote.
 

@@ -40,13 +40,12 @@ class _Moments(PrivateEstimator):
     NEEDS: ClassVar[tuple[str, ...]] = ("bounds",)
     bounds: Any = None
 
-    def sheet(self) -> Sheet:
-        """What was released, and what it cost."""
+    def sheet(self, lines: Any = None, width: int | None = None) -> Sheet:
+        """What was released, and what it cost, or other last lines."""
         check_is_fitted(self, "guarantee_")
         about = f"{type(self).__name__} of {self.n_features_in_} features from one release of sums"
-        return Sheet.of(
-            Pairs([("learned", about), ("noise of a sum", f"{self.noise_:.3g}"), ("guarantee", self.guarantee_)])
-        )
+        last = [("guarantee", self.guarantee_)] if lines is None else lines
+        return Sheet.of(Pairs([("learned", about), ("noise of a sum", f"{self.noise_:.3g}"), *last]))
 
     def model_record(self) -> dict[str, Any]:
         raise ParameterError(

@@ -40,13 +40,13 @@ class Acting:
     after_rows: Callable[[], None] = _go_on
     charges: list[int] = field(default_factory=list)
 
+    @staticmethod
+    def now() -> Acting:
+        """The actor of this thread; unless it was named, the user who runs the process."""
+        return _ACTING.get() or Acting(who())
+
 
 _ACTING: ContextVar[Acting | None] = ContextVar("acting", default=None)
-
-
-def acting() -> Acting:
-    """The actor of this thread; unless it was named, the user who runs the process."""
-    return _ACTING.get() or Acting(who())
 
 
 @contextmanager

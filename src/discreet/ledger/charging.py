@@ -21,7 +21,7 @@ from discreet.core import (
     code_version,
 )
 from discreet.data import Dataset
-from discreet.ledger.acting import acting
+from discreet.ledger.acting import Acting
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.opening import check_table, sources_of
 from discreet.ledger.sidecar import claim
@@ -140,7 +140,7 @@ def charge(ledger: Ledger, purchase: Purchase, *, made: list[Receipt] | None = N
 
 def _new_charge(ledger: Ledger, writer: Writer, purchase: Purchase, price: Price) -> Receipt:
     """Write a charge, if it fits."""
-    state, (facts, facts_hash), actor = writer.state, ledger.recorded(purchase.data.facts), acting()
+    state, (facts, facts_hash), actor = writer.state, ledger.recorded(purchase.data.facts), Acting.now()
     if not state.admits(price, purchase.allowance, purchase.epochs):
         raise ledger.about(purchase.data.facts).refusal(price, purchase.allowance)
     for source in sources_of(purchase.data) if ledger.path is not None else ():

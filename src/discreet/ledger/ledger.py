@@ -11,6 +11,7 @@ from typing import Any
 
 from discreet.core import (
     NOTHING,
+    WIDE,
     Books,
     Budget,
     BudgetExceeded,
@@ -248,6 +249,11 @@ class Ledger(Shown):
         with self.store.reading() as state:
             return spent_books(state.spent_on(epochs), self._header.caps, self._header.order, self.budget)
 
+    @property
+    def caps(self) -> Caps:
+        """The caps of both books, which never change."""
+        return self._header.caps
+
     def remaining(self, *, allowance: str | None = None) -> Books:
         """What is left in both books, and under an allowance if one is named. `.how_many(mechanism)` counts on."""
         with self.store.reading() as state:
@@ -348,9 +354,17 @@ class Ledger(Shown):
         warning += "REHEARSAL, " if self.identity.rehearsal else ""
         return f"<Ledger {where}: {warning}{self.identity.name!r}, {self.identity.neighbours}, {self.budget}>"
 
-    def sheet(self) -> Sheet:
-        """What is promised, spent and left, and what was asked last."""
-        return summary.sheet(self)
+    def sheet(self, shown: dict[str, Any] | None = None, *, width: int = WIDE + 4) -> Sheet:
+        """What is promised, spent and left, and what was asked last. shown: a `summary`; width: of the screen."""
+        return summary.sheet(self, self.summary(last=summary.LAST) if shown is None else shown, width=width)
+
+    def summary(self, *, last: int | None = None) -> dict[str, Any]:
+        """The same as JSON, with this many of the newest charges and answers; None: with all of them."""
+        return summary.summary(self, last=last)
+
+    def charges(self, *, most: int | None = None, before: int | None = None) -> list[dict[str, Any]]:
+        """The newest charges, or those before an entry, as a `summary` lists them."""
+        return summary.charges(self, most=most, before=before)
 
     # The owner's work.
 

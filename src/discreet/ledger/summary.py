@@ -23,7 +23,7 @@ _ENDS = {"answer": "answered", "burn": "burned", "top": "ended", "close": "close
 _BAR = 40
 
 
-def cost(part: Fraction | float | None) -> str:
+def _cost(part: Fraction | float | None) -> str:
     """A part of the budget that is spent or charged; "-" if the book that decides does not know it."""
     return EMPTY if part is None else exact.percent(part, up=True)
 
@@ -124,9 +124,8 @@ def _size(book: Ledger) -> int | None:
     return sum(grown) if book.identity.epochs == 1 else grown[-1]  # type: ignore[no-any-return]
 
 
-def sheet(book: Ledger, shown: dict[str, Any] | None = None, *, width: int = WIDE + 4) -> Sheet:
-    """The summary for people. shown: a `summary`, unless it is of the last entries. width: of the screen."""
-    known = summary(book, last=LAST) if shown is None else shown
+def sheet(book: Ledger, known: dict[str, Any], *, width: int) -> Sheet:
+    """A `summary` for people."""
     mark = "NOT AS ITS MARK SAYS: an older copy, or a moved one; nothing is released until `ledger reconcile`"
     return Sheet.of(
         f"{known['warning']}: a testing ledger" if known["warning"] else "",
@@ -142,11 +141,6 @@ def sheet(book: Ledger, shown: dict[str, Any] | None = None, *, width: int = WID
     )
 
 
-def in_words(book: Ledger) -> str:
-    """Epsilon so far, of the whole, at the ledger's delta."""
-    return str(book.spent().lines()[0])
-
-
 def _bar(book: Ledger, width: int) -> str:
     used, wide = book.spent().used(), max(8, min(_BAR, width - 32))
     full = min(wide, round(used * wide))
@@ -158,7 +152,7 @@ def _promise(book: Ledger, known: dict[str, Any]) -> list[tuple[str, object]]:
     unit = f"persons are named by {one_line(known['unit'])}" if known["tables"] else unit
     size = "" if known["size"] is None else f", {known['size']:,} persons"
     return [
-        ("spent", in_words(book)),
+        ("spent", book.spent().lines()[0]),
         ("promise", f"{book.budget} for everything that is ever released here, together"),
         ("tables" if known["tables"] else "table", f"{one_line(known['table'])} ({known['neighbours']}, {unit}{size})"),
         *(("", f"{name}, {rows} row{'' if rows == 1 else 's'} per person") for name, rows in known["tables"].items()),
@@ -175,7 +169,7 @@ def _epochs(known: dict[str, Any]) -> list[str | CellTable]:
         labels = ", ".join(each["epoch"] for each in known["epochs"]) or "none yet"
         return [f"epochs     {labels}; the first {known['epochs_per_person']} of a person count, for one budget"]
     rows = [
-        (each["epoch"], EMPTY if each["persons"] is None else f"{each['persons']:,}", cost(each["used"]))
+        (each["epoch"], EMPTY if each["persons"] is None else f"{each['persons']:,}", _cost(each["used"]))
         for each in known["epochs"]
     ]
     head = "epochs     each has a budget of its own: nobody is in two of them"
@@ -188,7 +182,7 @@ def _allowances(book: Ledger) -> list[CellTable]:
         (
             each.name,
             exact.percent(each.share),
-            cost(each.part),
+            _cost(each.part),
             f"at most {each.at_most}" if each.at_most else "0" if each.epsilon == 0 else EMPTY,
             exact.percent(float(each.left)),
         )
@@ -204,7 +198,7 @@ def _charges(shown: list[dict[str, Any]]) -> CellTable:
         name = f", in the name of {one_line(each['allowance'])}" if each["allowance"] else ""
         words, by = purpose(each["asked"], each["memo"], each["mechanism"]), mechanism_name(each["mechanism"])
         what = f"{_of_table(each)}{words}{'' if words == by else f' ({by})'}{name}"
-        rows.append((str(each["entry"]), each["time"][:10], cost(each["of_budget"]), each["state"], what))
+        rows.append((str(each["entry"]), each["time"][:10], _cost(each["of_budget"]), each["state"], what))
     return CellTable(("entry", "day", "budget", "state", "what was asked"), rows, numeric=(2,), narrow=WIDE)
 
 

@@ -206,6 +206,14 @@ class RankQuantile:
 
         return Unimodal(heights, first(0, size - 1, enough), 0, size - 1, self.rate / whole)
 
+    def among(self, counts: Ints, rng: Rng) -> int:
+        """The place of the quantile among ordered classes of so many rows each: the same law and price on these."""
+        part, whole = self.q.numerator, self.q.denominator
+        upto = counts.cumsum()
+        wanted = part * int(upto[-1])
+        heights = np.maximum(0, np.maximum(whole * (upto - counts) - wanted, wanted - whole * upto))
+        return rng.select(-heights, self.rate / whole)
+
     def _number(self, facts: Facts) -> Number | Date | Timestamp | AnyNumber | Whole:
         column = facts.domain.column(self.column)
         if not column.ordered or not column.coded:

@@ -12,8 +12,8 @@ from discreet.data import AnyNumber, Dataset, Facts, Needs, Number
 from discreet.mechanisms import Guarantee, RankQuantile, Rng
 from discreet.pac.rules import ordered
 
-_FARTHEST = Fraction(10) ** 299
-_FINEST = Fraction(1, 10**280)
+_FARTHEST = Fraction(10) ** 50  # a bound that by chance is at the end of the floats is put here: sums within such
+_FINEST = Fraction(1, 10**50)  # bounds, and their squares, are floats, so their noise can be drawn
 _STEPS = 1000
 """The suggested step is one over this of the power of ten that bounds are multiples of."""
 
@@ -64,7 +64,7 @@ def declaration(column: Number | AnyNumber, low: float, high: float) -> Number:
     """A Number that holds these bounds, rounded outward; a function of what was released and of public things.
 
     A Number keeps its own grid, with bounds at least one step apart. Other bounds are multiples of a power of ten, the
-    largest that is at most about a tenth of their distance.
+    largest that is at most about a tenth of their distance, and none is further than 10^50 from 0.
     """
     if column.bounded:
         places = (math.floor((Fraction(repr(end)) - column.low) / column.step) for end in (low, high))

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -48,10 +48,23 @@ from discreet.core import (
 )
 from discreet.data import Domain
 from discreet.ledger import Ledger
-from discreet.method import LARGEST, UNPROVEN, USELESS, Method, Methods, Offer, Refused
+from discreet.method import LARGEST, UNPROVEN, USELESS, Method, Methods, Offer, Refused, choose
 from discreet.plan.problems import IMAGINED, MODELS, Left, Model, Problem, in_cell, release_methods
 
-__all__ = ["KINDS", "MODELS", "RULES", "Kind", "Left", "Model", "Plan", "PlanRow", "plan"]
+__all__ = [
+    "KINDS",
+    "MODELS",
+    "RULES",
+    "Kind",
+    "Left",
+    "Model",
+    "Plan",
+    "PlanRow",
+    "method_names",
+    "numbers_of",
+    "plan",
+    "quick_bound",
+]
 
 PURE = "it has no pure guarantee: give the budget a delta > 0"
 
@@ -256,6 +269,59 @@ def plan(
     by_size = size is None or kind == "interior" or (kind in RULES and wanted is not None)
     rows = tuple(sorted(found, key=functools.partial(_order, by_size)))
     return Plan(kind, promised, relation, problem.beta, rows, size, wanted, left=left, **described)
+
+
+def numbers_of(kind: str, domain: Domain, names: Sequence[str]) -> dict[str, int]:
+    """The numbers of a plan of this kind that follow from declared columns."""
+    columns = [domain.column(name) for name in names]
+    bits = {"bits": max(1, *((column.size - 1).bit_length() for column in columns))}
+    if kind in ("bounds", "interior"):
+        if len(columns) != 1:
+            raise ParameterError("this plan is about one column: name it with --features")
+        return {} if not columns[0].bounded and columns[0].ordered else bits
+    if kind in ("box", "conjunction", "rule"):
+        from discreet import pac
+
+        if kind == "rule":
+            return {"conditions": pac.Thresholds(tuple(names)).size(domain)}
+        if kind == "conjunction":
+            literals = pac.Literals(tuple(names))
+            literals.check(domain)
+            return {"d": literals.variables(domain)}
+        for name in (name for name in names if not domain.column(name).bounded):
+            raise ParameterError(f"a box is about numbers, and {name!r} is none: name numbers with --features")
+        return {"d": len(columns), **bits}
+    if kind in ("linear", "logistic", "network"):
+        from discreet.plan import models
+
+        return {"d": models.dimension(names, domain)}
+    counted = {"histogram": "cells", "questions": "cells", "workload": "cells", "select": "candidates"}
+    return {counted[kind]: math.prod(column.size for column in columns)} if kind in counted else {}
+
+
+def method_names(kind: str) -> tuple[str, ...]:
+    """What a plan of a model lists, and `method=` of its estimator takes; none if it has one method."""
+    from discreet.plan import models
+
+    return models.names(kind)
+
+
+def quick_bound(
+    kind: str, budget: Budget, neighbours: Neighbours, size: int, numbers: Mapping[str, Any]
+) -> float | None:
+    """The bound of the method that the estimator of a model takes by default, or None where nothing is promised.
+
+    For many points of a plot, since a plan of all methods takes seconds for each. numbers: may hold the radius, too
+    """
+    from discreet.plan import models
+
+    given = dict(numbers)
+    model, funds = Model(radius=given.pop("radius", None)), Funds.of(budget)
+    problem = Problem(kind, budget, neighbours, size, None, Fraction(1, 20), funds, given, model=model)
+    try:
+        return choose(models.methods(problem), "auto", size).promise.bound
+    except ParameterError:
+        return None
 
 
 def _whose(

@@ -12,7 +12,7 @@ only (`solvers`).
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -56,7 +56,8 @@ def names(kind: str) -> tuple[str, ...]:
         return ()
     ranks = ("rank",) if kind in RANKED else ()
     left_out = (solvers.ALIAS, "descent") if kind in LOCATION else (solvers.ALIAS,)  # of one number auto is no descent
-    return (*ranks, *(name for name in solvers.SOLVERS if name not in left_out))
+    only = {"linear": (*solvers.RELEASING, solvers.SCALED), "logistic": (solvers.SCALED,)}.get(kind, ())
+    return (*ranks, *(name for name in solvers.SOLVERS if name not in left_out), *only)
 
 
 def methods(problem: Problem, size: int | None = None) -> Methods:
@@ -68,8 +69,10 @@ def methods(problem: Problem, size: int | None = None) -> Methods:
     facts = Facts(_domain(problem), problem.neighbours, problem.size if size is None else size)
     if problem.kind in LOCATION:
         return location.methods(_loss(problem), _target(problem), facts, problem.funds)
-    seconds = problem.model.pass_seconds
-    return solvers.methods(_risk(problem, facts.size), facts, problem.funds, pass_seconds=seconds)
+    model = problem.model
+    free = model.huber is None and model.radius is None
+    risk, seconds = _risk(problem, facts.size), model.pass_seconds
+    return solvers.methods(risk, facts, problem.funds, pass_seconds=seconds, free=free)
 
 
 def taken(problem: Problem, listed: Methods, needed: dict[str, int]) -> str | None:
@@ -158,12 +161,13 @@ def _risk(problem: Problem, size: int | None = None) -> Risk:
     else:
         loss = Logistic(Fraction(1, 2)) if column.size == 2 else Softmax(column.size)
         risk = Risk(loss, features, target, Ball(1 / norm))
-    if problem.kind == "logistic" or model.huber is None:
-        risk = replace(risk, loss=solvers.default_loss(risk, facts, problem.funds))
-    if model.radius is not None:
-        return replace(risk, feasible=Ball(model.radius))
-    unit = risk.feasible.ball or Fraction(1)
-    return replace(risk, feasible=Ball(unit * solvers.default_radius(risk, facts, problem.funds, model.pass_seconds)))
+    cut, seconds = problem.kind == "logistic" or model.huber is None, model.pass_seconds
+    return solvers.settled(risk, facts, problem.funds, seconds, radius=model.radius, cut=cut)
+
+
+def dimension(names: Sequence[str], domain: Domain) -> int:
+    """How many coordinates these columns are for an estimator: one for each level."""
+    return Declared(tuple(names), 1, False).dimension(domain)
 
 
 def passes(problem: Problem, row: Any) -> int | None:

@@ -117,7 +117,7 @@ def budget(ledger: dp.Ledger, *, everything: bool = False) -> Plot:
             f"charge{'' if len(charges) == 1 else 's'}; the largest part, {largest.part}, by {largest.name}. What "
             f"decides how much is left: {charges[-1].deciding}."
         )
-    books = [name for name in ("renyi", "pure", "failure") if getattr(ledger.spent().caps, name)]
+    books = [name for name in ("renyi", "pure", "failure") if getattr(ledger.caps, name)]
     return Plot(
         "Where the budget went",
         alt,

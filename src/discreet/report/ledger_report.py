@@ -7,7 +7,6 @@ from typing import Any
 from discreet.core import exact, one_line
 from discreet.describe import mechanism_name, purpose
 from discreet.ledger import Ledger
-from discreet.ledger.summary import charges, cost, in_words
 from discreet.report.budget_plot import odds
 from discreet.report.ledger_plot import budget, left
 from discreet.report.page import Grid, Heading, Part, page
@@ -19,7 +18,7 @@ _MOST_CHARGES = 500
 def ledger_report(book: Ledger, protects: str, *, everything: bool) -> tuple[str, int]:
     """The page as HTML, and how many plots it has. everything: also memos and what was asked."""
     parts = _parts(book, protects, book.entry(book.length()), everything)
-    so_far = in_words(book)
+    so_far = str(book.spent().lines()[0])
     promise = f"Everything that is released about these people through this ledger keeps one promise, {book.budget}"
     lead = f"{so_far[:1].upper()}{so_far[1:]}. {promise}, together."
     title = f"The privacy budget of {one_line(book.identity.name)}"
@@ -64,7 +63,7 @@ def _allowances(book: Ledger) -> list[Part]:
         (
             one_line(each.name),
             exact.percent(each.share),
-            "–" if each.part is None else cost(each.part),
+            "–" if each.part is None else exact.percent(each.part, up=True),
             "–" if each.epsilon is None else each.at_most or "0",
             exact.percent(float(each.left)),
         )
@@ -90,11 +89,11 @@ def _charges(book: Ledger, everything: bool) -> Part:
             each["entry"],
             each["time"][:10],
             mechanism_name(each["mechanism"]),
-            "–" if each["of_budget"] is None else cost(each["of_budget"]),
+            "–" if each["of_budget"] is None else exact.percent(each["of_budget"], up=True),
             each["state"],
             *((purpose(each["asked"], each["memo"], each["mechanism"]),) if everything else ()),
         )
-        for each in charges(book, most=_MOST_CHARGES)
+        for each in book.charges(most=_MOST_CHARGES)
     ]
     last = f" The last {len(rows)} of {count:,} are shown." if len(rows) < count else ""
     hidden = "" if everything else " What was asked, and memos, are left out."

@@ -9,14 +9,11 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-import discreet as dp
-from discreet.core import Exact, Funds, ParameterError, exact, one_line
+from discreet.core import Budget, Exact, Neighbours, ParameterError, exact, one_line
 from discreet.drawing import INK, SERIES
-from discreet.method import UNPROVEN, choose, least_size
+from discreet.method import UNPROVEN, least_size
 from discreet.pac import sample_size
-from discreet.plan import KINDS, RULES, plan
-from discreet.plan.models import methods
-from discreet.plan.problems import Model, Problem
+from discreet.plan import KINDS, RULES, Model, plan, quick_bound
 from discreet.report.plot import Panel, Plot, Scale, Series, draw, listed, several, shown
 
 Numbers = Mapping[str, Any]
@@ -49,7 +46,7 @@ def risk(
     sizes: Sequence[int] = (1_000, 10_000, 100_000),
     delta: Exact = _DELTA,
     beta: Exact = _TWENTIETH,
-    neighbours: dp.Neighbours | str = "replace-one",
+    neighbours: Neighbours | str = "replace-one",
     measured: Sequence[Measured] = (),
     radius: Exact | None = None,
     **numbers: int,
@@ -65,9 +62,9 @@ def risk(
         raise ParameterError(f"risk is about {', '.join(learners)}; found {kind!r}")
     given = _checked_numbers(kind, {**numbers, **({} if radius is None else {"radius": radius})})
     values, persons = several(epsilons=epsilons), [exact.whole(sizes=each) for each in several(sizes=sizes)]
-    points, relation = [_point(each) for each in measured], dp.Neighbours.of(neighbours)
+    points, relation = [_point(each) for each in measured], Neighbours.of(neighbours)
     promises = {
-        (epsilon, size): _promised(kind, dp.Budget(epsilon, delta), relation, beta, size, given)
+        (epsilon, size): _promised(kind, Budget(epsilon, delta), relation, beta, size, given)
         for epsilon in values
         for size in persons
     }
@@ -138,7 +135,7 @@ def _finding(what: str, word: str, promises: Promises, excesses: Sequence[float]
 
 
 def _caption(
-    kind: str, word: str, delta: Fraction, beta: Fraction, relation: dp.Neighbours, promises: Promises, numbers: Numbers
+    kind: str, word: str, delta: Fraction, beta: Fraction, relation: Neighbours, promises: Promises, numbers: Numbers
 ) -> str:
     how, units = f"with probability {float(1 - beta):g}", ""
     if kind not in RULES:
@@ -169,19 +166,13 @@ def _grows(promises: Promises) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _cached_excess(
-    kind: str, budget: dp.Budget, relation: dp.Neighbours, size: int, numbers: tuple[Any, ...]
+    kind: str, budget: Budget, relation: Neighbours, size: int, numbers: tuple[Any, ...]
 ) -> float | None:
-    given = dict(numbers)
-    model, funds = Model(radius=given.pop("radius", None)), Funds.of(budget)
-    problem = Problem(kind, budget, relation, size, None, _TWENTIETH, funds, given, model=model)
-    try:
-        return choose(methods(problem), "auto", size).promise.bound
-    except ParameterError:
-        return None
+    return quick_bound(kind, budget, relation, size, dict(numbers))
 
 
 def _promised(
-    kind: str, budget: dp.Budget, relation: dp.Neighbours, beta: Exact, size: int, numbers: dict[str, Any]
+    kind: str, budget: Budget, relation: Neighbours, beta: Exact, size: int, numbers: dict[str, Any]
 ) -> float | None:
     """The bound for this size, or None where nothing is promised."""
     if kind in QUICK:
@@ -212,7 +203,7 @@ def sample_sizes(
     alpha: Exact = _TWENTIETH,
     beta: Exact = _TWENTIETH,
     delta: Exact = _DELTA,
-    neighbours: dp.Neighbours | str = "replace-one",
+    neighbours: Neighbours | str = "replace-one",
     learners: Mapping[str, tuple[str, Numbers]] = EXAMPLES,
 ) -> Plot:
     """How many persons every learner needs to promise alpha, against epsilon; those that refuse are named.
@@ -224,13 +215,13 @@ def sample_sizes(
     values, wanted, sure = several(epsilons=epsilons), exact.probability(alpha=alpha), exact.probability(beta=beta)
     if not 1 <= len(learners) <= len(SERIES):
         raise ParameterError(f"learners must be 1 to {len(SERIES)} of them, found {len(learners)}")
-    relation, needed = dp.Neighbours.of(neighbours), {}
+    relation, needed = Neighbours.of(neighbours), {}
     for name, (kind, numbers) in learners.items():
         if kind not in (*MODELS, *RULES, "questions"):
             known = ", ".join(sorted((*MODELS, *RULES, "questions")))
             raise ParameterError(f"a learner is one of {known}; found {kind!r}")
         given = tuple(sorted(_checked_numbers(kind, numbers).items()))
-        sizes = [_cached_need(kind, dp.Budget(each, delta), relation, wanted, sure, given) for each in values]
+        sizes = [_cached_need(kind, Budget(each, delta), relation, wanted, sure, given) for each in values]
         needed[one_line(name)] = sizes
     drawn = {name: sizes for name, sizes in needed.items() if any(size is not None for size in sizes)}
     refused = [name for name in needed if name not in drawn]
@@ -263,7 +254,7 @@ def sample_sizes(
 
 @functools.lru_cache(maxsize=1024)
 def _cached_need(
-    kind: str, budget: dp.Budget, relation: dp.Neighbours, alpha: Fraction, beta: Fraction, numbers: tuple[Any, ...]
+    kind: str, budget: Budget, relation: Neighbours, alpha: Fraction, beta: Fraction, numbers: tuple[Any, ...]
 ) -> int | None:
     given: dict[str, Any] = dict(numbers)
     try:

@@ -139,7 +139,7 @@ async def finished(request: Request, prefer: str | None, begin: Callable[[], Job
     return told(request, result)
 
 
-async def outcome(job: Job, seconds: float) -> dict[str, Any]:
+async def outcome(job: Job, seconds: float = _LONGEST) -> dict[str, Any]:
     """What came out of a job; TimeoutError if it has not ended by then."""
     async with asyncio.timeout(seconds):
         await job.ending()
@@ -302,7 +302,7 @@ async def rehearse(request: Request, table: TableName, body: Question) -> Respon
     """An answer about made-up rows, without a key, if the owner allows rehearsals."""
     job = await run_in_threadpool(service_of(request).begin_guest_ask, table, body.sql)
     try:
-        return told(request, await outcome(job, _LONGEST))
+        return told(request, await outcome(job))
     except TimeoutError:
         raise TooBusy("the made-up rows are busy: try again later", retry_after=10) from None
 

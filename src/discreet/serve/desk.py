@@ -32,10 +32,8 @@ from discreet.core import (
     TooLarge,
     code_version,
 )
-from discreet.data import column_record
 from discreet.describe import asked
 from discreet.ledger import REPLY
-from discreet.ledger import summary as ledger_summary
 from discreet.schema import DatabaseSchema, read_schema
 from discreet.serve import models
 from discreet.serve.jobs import Job, Jobs, Ticket, require_job
@@ -136,7 +134,7 @@ class Desk:
                     "name": each.name,
                     "unit": each.unit,
                     "rows_per_unit": each.rows_per_unit,
-                    "columns": [column_record(name, each.domain.column(name)) for name in each.domain.names],
+                    "columns": [dp.data.column_record(name, each.domain.column(name)) for name in each.domain.names],
                 }
                 for each in schema.tables
             ],
@@ -305,6 +303,13 @@ class Desk:
         """What this analyst asked and was told, newest first, under any key of the same name."""
         return self.replies.history(holder.name, most=min(most, HISTORY))
 
+    def model(self, holder: Key, entry: int) -> tuple[dict[str, Any], str]:
+        """A model that this analyst paid for, as the history has it, and its file."""
+        for each in self.history(holder):
+            if each["entry"] == entry and "model" in each["reply"]:
+                return each, models.file_of(self.name, each["reply"])
+        raise NotFound("there is no such model of this key")
+
     def job(self, holder: Key, id_: str) -> Job:
         """A job of this holder."""
         return require_job(self.jobs.find(holder, id_))
@@ -314,7 +319,7 @@ class Desk:
     def spending(self, holder: Key) -> dict[str, Any]:
         """What every analyst has spent and has left, and the whole."""
         holder.require_owner()
-        whole = ledger_summary.summary(self.ledger, last=0)
+        whole = self.ledger.summary(last=0)
         whole.pop("charges"), whole.pop("questions")
         analysts = [
             {
@@ -331,7 +336,7 @@ class Desk:
     def entries(self, holder: Key, *, most: int = HISTORY, before: int | None = None) -> list[dict[str, Any]]:
         """The last charges, or the last before an entry, with who made them and what was asked, newest first."""
         holder.require_owner()
-        return ledger_summary.charges(self.ledger, most=most, before=before)[::-1]
+        return self.ledger.charges(most=most, before=before)[::-1]
 
     def export(self, holder: Key, *, everything: bool = False) -> Iterator[str]:
         """Every entry as a line of JSON."""

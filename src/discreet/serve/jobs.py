@@ -26,7 +26,6 @@ from discreet.core import Cancelled, DiscreetError, NotFound, ServiceFailed, Too
 from discreet.ledger import Acting, acting_as
 from discreet.serve.keys import GUEST, Key
 
-FAILED = "something went wrong inside the service; a charge that was made stays"
 _UNCHARGED = "the job was cancelled; nothing was charged"
 WAITING, RUNNING, CHARGED, DONE, REFUSED, CANCELLED = "waiting", "running", "charged", "done", "refused", "cancelled"
 _ENDED = (DONE, REFUSED, CANCELLED)
@@ -112,7 +111,7 @@ class Job:
         except DiscreetError as error:
             self._end(REFUSED, error.with_traceback(None))
         except Exception:
-            self._end(REFUSED, ServiceFailed(FAILED))
+            self._end(REFUSED, ServiceFailed())
         else:
             cancelled = self.state == CANCELLED and not self.acting.charges
             self._end(*((CANCELLED, Cancelled(_UNCHARGED)) if cancelled else (DONE, result)))

@@ -16,7 +16,7 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from discreet.core import Exact, KeyRefused, NotPermitted, ParameterError, exact
-from discreet.ledger.durable import FileLock, read_own, replace_file
+from discreet.ledger import Ledger
+from discreet.ledger.durable import FileLock, create_file, read_own, replace_file
 
 OWNER, ANALYST = "owner", "analyst"
 MAY = ("ask", "fit", "learn", "synth", "suggest")
@@ -162,6 +163,35 @@ class Keys:
             held[id_] = replace(made, id=id_, hash=_hash(secret))
         return held[id_], f"dk_{id_}_{secret}"
 
+    def add_analyst(
+        self,
+        ledgers: Mapping[str, Ledger],
+        name: str,
+        *,
+        role: str = ANALYST,
+        share: Exact | None = None,
+        tables: Iterable[str] | None = None,
+        may: Iterable[str] = MAY,
+        expires: float | None = None,
+    ) -> dict[str, Any]:
+        """Make a key, and for an analyst the allowance of the same name in every ledger that the key is for; `key` is
+        its text. The allowances come first: a key is never without the limit that holds it.
+
+        share  of each budget; None: as it is, or all of it for a new name
+        """
+        named = None if tables is None else tuple(tables)
+        for table in named or ():
+            if table not in ledgers:
+                raise ParameterError(f"there is no table {table!r} here: {', '.join(ledgers)}", argument="tables")
+        given: dict[str, Any] = {"role": role, "may": may, "tables": named, "share": share, "expires": expires}
+        self.check(name, **given)
+        for table, ledger in ledgers.items() if role == ANALYST else ():
+            known = {each.name for each in ledger.allowances()}
+            if (named is None or table in named) and (share is not None or name not in known):
+                ledger.allow(name, share=1 if share is None else Fraction(exact.positive(share=share)))
+        key, text = self.add(name, **given)
+        return {**key.record(self.now()), "key": text}
+
     def revoke(self, name_or_id: str, by: Key | None = None) -> list[Key]:
         """Revoke the key with this id, or all keys of this name: those that were not revoked before.
 
@@ -191,6 +221,12 @@ class Keys:
         """The living key with this id, if there is one: for a cookie, which was made with the key itself."""
         known = self.read().get(id_)
         return known if known is not None and known.alive(self.now()) else None
+
+    def cookie_secret(self) -> bytes:
+        """The secret that signs cookies: a file beside the keys, made once, so that several processes share it."""
+        path = self.path.with_name(f".{self.path.name}.cookies")
+        create_file(path, secrets.token_hex(32))
+        return read_own(path)
 
     @contextmanager
     def _changing(self) -> Iterator[dict[str, Key]]:

@@ -176,15 +176,8 @@ def job_view(job: Job) -> dict[str, Any]:
 @router.get("/t/{name}/models/{entry}")
 def model_file(visit: Here, name: str, entry: int) -> Response:
     """The file of a model that this person paid for."""
-    from discreet.estimators import model_file as files
-
-    found = [each for each in visit.desk.history(visit.who) if each["entry"] == entry and "model" in each["reply"]]
-    if not found:
-        raise dp.errors.NotFound("there is no such model of this key")
-    reply = found[0]["reply"]
-    said = {each: reply[each] for each in ("guarantee", "epsilon", "delta", "entry", "price")}
-    text = files.pretty(files.ordered(reply["model"], {"table": name, **reply["said"], **said})) + "\n"
-    headers = {"Content-Disposition": f'attachment; filename="{views.model_view(found[0])["file"]}"'}
+    found, text = visit.desk.model(visit.who, entry)
+    headers = {"Content-Disposition": f'attachment; filename="{views.model_view(found)["file"]}"'}
     return Response(text, media_type="application/json", headers=headers)
 
 

@@ -14,8 +14,6 @@ from typing import Any
 import discreet as dp
 from discreet import rule_words
 from discreet.answering import answer_record
-from discreet.core import ParameterError, TooLarge, exact
-from discreet.data import plain, write_parquet
 from discreet.modelling import (
     FITS,
     RULES,
@@ -79,22 +77,14 @@ def pays(session: dp.Session, *, again: bool) -> None:
         pay_again(session.ledger)
 
 
-def estimator_named(name: str, parameters: dict[str, Any]) -> Any:
-    """The estimator of this name, with parameters as a model's file spells them."""
-    from discreet.estimators import MODELS, model_file
+def named_estimator(name: str, parameters: dict[str, Any]) -> Any:
+    """The estimator of this name with these parameters, none of which is longer than everybody can compute with."""
+    from discreet.estimators import estimator_named
 
-    known = {kind.__name__: kind for kind in MODELS.values() if kind.__name__ != "FiniteClassClassifier"}
-    if name not in known:
-        raise ParameterError(f"estimator must be one of {', '.join(known)}; found {name!r}")
-    made: Any = known[name]()
-    allowed = set(made.get_params(deep=False)) - {"ledger", "allowance"}
-    for each in parameters:
-        if each not in allowed:
-            raise ParameterError(f"{name} has no parameter {each!r} here: {', '.join(sorted(allowed))}")
-        if type(parameters[each]) is str and len(parameters[each]) > _DIGITS:
-            raise TooLarge(f"{each} has at most {_DIGITS} characters here")
-    made.set_params(**{each: model_file.parameter_from(value) for each, value in parameters.items()})
-    return made
+    for each, value in parameters.items():
+        if type(value) is str and len(value) > _DIGITS:
+            raise dp.errors.TooLarge(f"{each} has at most {_DIGITS} characters here")
+    return estimator_named(name, parameters)
 
 
 def check_work(made: Any, limits: Limits) -> None:
@@ -103,10 +93,10 @@ def check_work(made: Any, limits: Limits) -> None:
 
     given = made.get_params(deep=False)
     units = sum(widths(given["hidden_layer_sizes"])) if "hidden_layer_sizes" in given else 0
-    steps = exact.whole(max_iter=given.get("max_iter") or 1)
+    steps = dp.exact.whole(max_iter=given.get("max_iter") or 1)
     for what, found, most in (("hidden units", units, limits.units), ("steps", steps, limits.steps)):
         if found > most:
-            raise TooLarge(f"a model has at most {most:,} {what} here, found {found:,}")
+            raise dp.errors.TooLarge(f"a model has at most {most:,} {what} here, found {found:,}")
 
 
 def fit(asked: dict[str, Any], limits: Limits) -> Work:
@@ -115,19 +105,19 @@ def fit(asked: dict[str, Any], limits: Limits) -> Work:
     table, target, features, again = (asked.pop(name) for name in ("table", "target", "features", "again"))
     kind, estimator, parameters = (asked.pop(name) for name in ("kind", "estimator", "parameters"))
     if (kind is None) == (estimator is None):
-        raise ParameterError(f"say which model: kind, one of {', '.join(FITS)}; or estimator and its parameters")
+        raise dp.errors.ParameterError(
+            f"say which model: kind, one of {', '.join(FITS)}; or estimator and its parameters"
+        )
     if kind is not None and kind not in FITS:
-        raise ParameterError(f"kind must be one of {', '.join(FITS)}; found {kind!r}")
+        raise dp.errors.ParameterError(f"kind must be one of {', '.join(FITS)}; found {kind!r}")
     if estimator is not None and any(value is not None for value in asked.values()):
-        raise ParameterError("an estimator says all of it in its parameters: leave the other options out")
+        raise dp.errors.ParameterError("an estimator says all of it in its parameters: leave the other options out")
 
     def work(session: dp.Session, job: Job) -> dict[str, Any]:
-        from discreet.estimators import model_words
-
         about = one_table(session, table)
         domain, columns = about.table.facts.domain, None if features is None else list(features)
         if estimator is not None:
-            made = estimator_named(estimator, parameters or {})
+            made = named_estimator(estimator, parameters or {})
         else:
             options = dict(asked)
             cost = take_cost(options)
@@ -138,9 +128,17 @@ def fit(asked: dict[str, Any], limits: Limits) -> Work:
         pays(about, again=again)
         model = about.fit(made, target=target, features=columns)
         paid = receipt(about, model.guarantee_, model.entry_, job, replayed=model.replayed_)
-        return {"model": model.model_record(), "said": model_words.record(model), "words": str(model), **paid}
+        return {"model": model.model_record(), "said": model.description(), "words": str(model), **paid}
 
     return work
+
+
+def file_of(table: str, reply: dict[str, Any]) -> str:
+    """The file of the model in this reply."""
+    from discreet.estimators.model_file import ordered, pretty
+
+    said = {each: reply[each] for each in ("guarantee", "epsilon", "delta", "entry", "price")}
+    return pretty(ordered(reply["model"], {"table": table, **reply["said"], **said})) + "\n"
 
 
 def learn(asked: dict[str, Any], schema: Any, redeclared: Callable[[dp.Schema], Any]) -> Work:
@@ -149,7 +147,7 @@ def learn(asked: dict[str, Any], schema: Any, redeclared: Callable[[dp.Schema], 
     table, target, features, again = (asked.pop(name) for name in ("table", "target", "features", "again"))
     kind, positive, k, certify = (asked.pop(name) for name in ("kind", "positive", "k", "certify"))
     if kind not in RULES:
-        raise ParameterError(f"kind must be one of {', '.join(RULES)}; found {kind!r}")
+        raise dp.errors.ParameterError(f"kind must be one of {', '.join(RULES)}; found {kind!r}")
     chosen = {**take_cost(asked), "method": asked["method"] or "auto", "alpha": asked["alpha"]}
     epsilon = None if certify is None else dp.Budget(certify).epsilon
     own = schema.table_schema(table)
@@ -187,12 +185,12 @@ def suggest(asked: dict[str, Any]) -> Work:
         about = one_table(session, table)
         declared: Any = about.table.facts.domain.column(column)
         if not declared.ordered or declared.calendar:
-            raise ParameterError(f"column {column!r} is declared {declared!r}: bounds are for numbers")
+            raise dp.errors.ParameterError(f"column {column!r} is declared {declared!r}: bounds are for numbers")
         pays(about, again=again)
         rows: Any = about.table
         whose: dict[str, Any] = {"allowance": job.ticket.allowance, "ledger": about.ledger}
         found = dp.suggest_bounds(rows, column, coverage=coverage, **whose, **cost)
-        bounds = {name: plain(getattr(found.number, name)) for name in ("low", "high", "step")}
+        bounds = {name: dp.data.plain(getattr(found.number, name)) for name in ("low", "high", "step")}
         paid = receipt(about, found.guarantee, found.entry, job, replayed=found.replayed)
         return {"column": column, **bounds, "promise": found.promise, **paid}
 
@@ -203,12 +201,12 @@ def synthetic(asked: dict[str, Any], most: int) -> Work:
     """Made-up rows, drawn from what was released; with a share, tables are measured for them first."""
     rows, how = asked["rows"], asked["format"]
     if how not in FORMATS:
-        raise ParameterError(f"format must be one of {', '.join(FORMATS)}; found {how!r}")
+        raise dp.errors.ParameterError(f"format must be one of {', '.join(FORMATS)}; found {how!r}")
     if rows > most:
-        raise TooLarge(f"at most {most:,} rows are drawn at a time here, found {rows:,}")
+        raise dp.errors.TooLarge(f"at most {most:,} rows are drawn at a time here, found {rows:,}")
     tables = [dp.Histogram(tuple(columns)) for columns in asked["measure"]]
     if tables and asked["share"] is None:
-        raise ParameterError("measure needs share: the tables are bought for that much of what is left")
+        raise dp.errors.ParameterError("measure needs share: the tables are bought for that much of what is left")
 
     def work(session: dp.Session, job: Job) -> dict[str, Any]:
         about = one_table(session, asked["table"])
@@ -241,7 +239,7 @@ def written(frame: Any, how: str, *, marked: bool) -> bytes:
         frame = frame.add_column(0, "rehearsal", [[True] * frame.num_rows])
     if how == "parquet":
         file = io.BytesIO()
-        write_parquet(frame, file)
+        dp.data.write_parquet(frame, file)
         return file.getvalue()
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
@@ -256,7 +254,7 @@ def planned(asked: dict[str, Any], session: dp.Session, name: str) -> dict[str, 
     kind, numbers = asked["kind"], dict(asked["numbers"])
     epsilon, delta, share, target = (asked[each] for each in ("epsilon", "delta", "share", "target"))
     if (epsilon is None) == (share is None):
-        raise ParameterError("say what it may cost: either epsilon (and delta), or share of what is left")
+        raise dp.errors.ParameterError("say what it may cost: either epsilon (and delta), or share of what is left")
     facts = about.table.facts
     if kind in MODELS and target is not None:
         columns = features_of(kind, facts.domain, target, _joined(asked["features"])) or ()
@@ -277,7 +275,7 @@ def _joined(features: Sequence[str] | None) -> str | None:
     if features is None:
         return None
     if any("," in name for name in features):
-        raise ParameterError("a feature with a comma in its name is named by an estimator, not by a kind")
+        raise dp.errors.ParameterError("a feature with a comma in its name is named by an estimator, not by a kind")
     return ",".join(features)
 
 

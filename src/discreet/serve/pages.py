@@ -20,7 +20,6 @@ from starlette.concurrency import run_in_threadpool
 import discreet as dp
 from discreet.serve import views
 from discreet.serve.api import outcome
-from discreet.serve.desk import WAIT
 from discreet.serve.model_pages import router as model_router
 from discreet.serve.owner_pages import router as owner_router
 from discreet.serve.page_kit import Here, PageRoute, Posted, Visitor, add_files, refusal, render
@@ -115,7 +114,7 @@ async def ask(
         job = await run_in_threadpool(
             lambda: desk.begin_ask(visit.who, bare, request=f"page-{one}", max_price=max_price)
         )
-        came = await outcome(job, WAIT)
+        came = await outcome(job)
     except (dp.errors.DiscreetError, TimeoutError) as error:
         came = error
     return await run_in_threadpool(lambda: _after_ask(visit, sql, request, max_price, came))

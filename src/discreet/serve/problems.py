@@ -8,7 +8,6 @@ from typing import Any
 from fastapi.responses import JSONResponse
 
 from discreet import errors
-from discreet.serve.jobs import FAILED
 
 MEDIA = "application/problem+json"
 _LONGEST = 8000
@@ -54,10 +53,10 @@ def problem(error: Exception, status: int | None = None) -> dict[str, Any]:
 
     status  another than the error's own
     """
-    told = error if isinstance(error, errors.DiscreetError) else errors.ServiceFailed(FAILED)
+    told = error if isinstance(error, errors.DiscreetError) else errors.ServiceFailed()
     status = status or status_of(told)
     if status == 500:
-        told = errors.ServiceFailed(FAILED)
+        told = errors.ServiceFailed()
     fields = {name: getattr(told, name) for name in _FIELDS if getattr(told, name, None) is not None}
     name = next(kind.__name__ for kind in type(told).__mro__ if kind.__module__ == errors.__name__)
     head = {"type": name, "title": HTTPStatus(status).phrase, "status": status}

@@ -7,19 +7,16 @@ import hmac
 import math
 import os
 import re
-import secrets
 import stat
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from fractions import Fraction
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
-import discreet as dp
 from discreet.core import (
     KeyRefused,
     NotFound,
@@ -28,14 +25,12 @@ from discreet.core import (
     ServiceFailed,
     TooBusy,
     code_version,
-    exact,
 )
 from discreet.ledger import state_directory
-from discreet.ledger.durable import create_file, read_own
 from discreet.schema import read_schema
 from discreet.serve.desk import Desk, OpenSchema
-from discreet.serve.jobs import FAILED, Job
-from discreet.serve.keys import ANALYST, GUEST, MAY, Key, Keys
+from discreet.serve.jobs import Job
+from discreet.serve.keys import GUEST, Key, Keys
 from discreet.serve.settings import PATIENCE, Limits, Settings
 
 COOKIE = "discreet"
@@ -96,7 +91,7 @@ class Service:
         self.settings, self.keys = settings, Keys(settings.keys)
         self.rates = Rates(settings.limits)
         self.stopping, self._deadline = False, math.inf
-        self._secret = _cookie_secret(settings.keys)
+        self._secret = self.keys.cookie_secret()
         self.desks: dict[str, Desk] = {}
         self.rehearsals: dict[str, Desk] = {}
         self._renewing = threading.Lock()
@@ -190,7 +185,7 @@ class Service:
         holder.require_owner()
         ledgers = {each: self.desks[each].ledger for each in self.tables(holder)}
         named = ledgers if tables is None and holder.tables is not None else tables
-        return add_analyst(self.keys, ledgers, name, tables=named, **given)
+        return self.keys.add_analyst(ledgers, name, tables=named, **given)
 
     def revoke_key(self, holder: Key, name_or_id: str) -> list[str]:
         """Revoke a key by its id, or all of a name; the ids."""
@@ -214,7 +209,7 @@ class Service:
             try:
                 found = self.keys.find(text.strip())
             except ParameterError:  # the file of keys is damaged: an owner's business
-                raise ServiceFailed(FAILED) from None
+                raise ServiceFailed() from None
         else:
             found = self._by_cookie(request)
         request.state.key = found.id
@@ -287,36 +282,6 @@ async def owner_of(found: Holder) -> Key:
 Owner = Annotated[Key, Depends(owner_of)]
 
 
-def add_analyst(
-    keys: Keys,
-    ledgers: Mapping[str, dp.Ledger],
-    name: str,
-    *,
-    role: str = ANALYST,
-    share: Any = None,
-    tables: Iterable[str] | None = None,
-    may: Iterable[str] = MAY,
-    expires: float | None = None,
-) -> dict[str, Any]:
-    """Make a key, and for an analyst the allowance of the same name in every ledger that the key is for; `key` is its
-    text. The allowances come first: a key is never without the limit that holds it.
-
-    share  of each budget; None: as it is, or all of it for a new name
-    """
-    named = None if tables is None else tuple(tables)
-    for table in named or ():
-        if table not in ledgers:
-            raise ParameterError(f"there is no table {table!r} here: {', '.join(ledgers)}", argument="tables")
-    given = {"role": role, "may": may, "tables": named, "share": share, "expires": expires}
-    keys.check(name, **given)
-    for table, ledger in ledgers.items() if role == ANALYST else ():
-        known = {each.name for each in ledger.allowances()}
-        if (named is None or table in named) and (share is not None or name not in known):
-            ledger.allow(name, share=1 if share is None else Fraction(exact.positive(share=share)))
-    key, text = keys.add(name, **given)
-    return {**key.record(keys.now()), "key": text}
-
-
 def check_start(settings: Settings) -> None:
     """Refuse to start where others could read the rows or the keys, or where a backup of the ledger would bring back
     its mark too."""
@@ -346,10 +311,3 @@ def _require_own(path: Path, what: str) -> None:
         raise NotPermitted(f"{what}, {path.name}, may be used by others than their owner: chmod 600 {path}")
     if found.st_uid != os.geteuid():
         raise NotPermitted(f"{what}, {path.name}, belong to another user than the one who runs the service")
-
-
-def _cookie_secret(keys: Path) -> bytes:
-    """The secret that signs cookies: a file beside the keys, made once, so that several processes share it."""
-    path = keys.with_name(f".{keys.name}.cookies")
-    create_file(path, secrets.token_hex(32))
-    return read_own(path)

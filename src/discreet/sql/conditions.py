@@ -18,19 +18,21 @@ in one number, and otherwise looked up in every cell of the declared columns (`r
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from discreet.data import Column, near_misses, spell
 from discreet.errors import ParameterError
-from discreet.predicate import Among, And, Equals, Missing, Not, Or, Predicate
+from discreet.predicate import EVERYTHING, Among, And, Equals, Missing, Not, Or, Predicate
 from discreet.sql.dates import read_date
 from discreet.sql.grammar import SUBQUERY, Node
-from discreet.sql.rows import CellValues, combined, own_value, span
+from discreet.sql.rows import CellValues, combined, compiled, own_value, span
 from discreet.sql.scope import Scope
-from discreet.sql.source import folded, shown
+from discreet.sql.source import shown
 
 _ORDERS = ("<", "<=", ">", ">=")
 _MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -63,6 +65,21 @@ def present(name: str, column: Column) -> Predicate:
     return And() if column.missing_code is None else Not(Missing(name))
 
 
+def there(scope: Scope, node: Node) -> Predicate:
+    """An expression has a value."""
+    if scope.person(node):  # every row is a person's
+        return EVERYTHING if (mark := scope.mark(node)) is None else Equals(mark, True)
+    found = scope.column(node)
+    if found is not None and not (found[1].free or found[1].coded):
+        reason = f"column {found[0]!r} is declared {found[1]!r}: SQL cannot ask about it"
+        scope.refuse(node, reason, "Leave it out.")
+    if found is not None:
+        return present(*found)
+    if node.kind in ("number", "text", "boolean"):
+        return EVERYTHING
+    return condition(scope, Node("is", node.start, (node,), (True, "NULL")))
+
+
 def tabled(scope: Scope, node: Node, wanted: bool) -> Predicate:
     """A condition looked up in every cell."""
     if node.kind in ("number", "text", "date", "star", "+", "-", "*", "/", "//", "%", "minus", "interval"):
@@ -79,7 +96,22 @@ def literal(node: Node) -> bool:
     return node.kind in _LITERALS and (node.kind != "minus" or node.parts[0].kind == "number")
 
 
+def plainly(scope: Scope, node: Node) -> Node:
+    """What looks at no column as a plain value: DATE '2024-06-01' + INTERVAL 1 MONTH."""
+    odd = ("name", "select", "exists", "among", "star", "over")
+    if literal(node) or node.kind == "interval" or any(each.kind in odd for each in node.walk()):
+        return node
+    value, start = compiled(scope, node)({}), node.start
+    if type(value) is Fraction:
+        found = Node("number", start, (), abs(value))
+        return found if value >= 0 else Node("minus", start, (found,))
+    if isinstance(value, datetime.date):
+        return Node("date", start, (), str(value))
+    return Node("text", start, (), value) if type(value) is str else node
+
+
 def comparison(scope: Scope, node: Node, wanted: bool) -> Predicate:
+    node = replace(node, parts=tuple(plainly(scope, each) for each in node.parts))
     sign, (left, right) = node.kind, node.parts
     if left.kind == right.kind == "name":
         _check_names(scope, node)
@@ -90,12 +122,20 @@ def comparison(scope: Scope, node: Node, wanted: bool) -> Predicate:
         linear = solved(scope, node, wanted)
         return tabled(scope, node, wanted) if linear is None else linear
     name, column = found
+    if sign in _ORDERS and numbered(column):
+        return tabled(scope, node, wanted)
     if sign in _ORDERS:
         _check_ordered(scope, node, name, column, sign)
         cut = _cut(scope, right, name, column, sign in ("<=", ">"))
         ends = (0, cut - 1) if (sign in ("<", "<=")) == wanted else (cut, column.points - 1)
         return span(name, column, *ends)
     return _either(name, column, _one_of(scope, [right], name, column), wanted == (sign == "="))
+
+
+def numbered(column: Column) -> bool:
+    """Whether a category has whole numbers as levels, which are ordered as numbers are."""
+    levels = column.levels if column.categorical and column.other_code is None else ()
+    return bool(levels) and all(type(each) is int for at, each in enumerate(levels) if at != column.missing_code)
 
 
 def _check_ordered(scope: Scope, node: Node, name: str, column: Column, sign: str) -> None:
@@ -191,12 +231,14 @@ def affine(scope: Scope, node: Node) -> tuple[str | None, Fraction, Fraction] | 
 
 
 def between(scope: Scope, node: Node, wanted: bool) -> Predicate:
-    target, low, high = node.parts
+    target, low, high = node.parts[0], *(plainly(scope, each) for each in node.parts[1:])
     found = scope.column(target)
     if found is None or not (literal(low) and literal(high)):
         ends = (Node(">=", node.start, (target, low)), Node("<=", node.start, (target, high)))
         return condition(scope, Node("and", node.start, ends), wanted=wanted != node.value)
     name, column = found
+    if numbered(column):
+        return tabled(scope, node, wanted)
     _check_ordered(scope, node, name, column, "BETWEEN")
     first, last = _cut(scope, low, name, column, False), _cut(scope, high, name, column, True) - 1
     return _either(name, column, span(name, column, first, last), wanted != node.value)
@@ -222,9 +264,11 @@ def _one_of(scope: Scope, listed: Sequence[Node], name: str, column: Column) -> 
 
 def is_test(scope: Scope, node: Node, wanted: bool) -> Predicate:
     target, (against, what) = node.parts[0], node.value
-    person = target.kind == "name" and folded(target.value[1]) in scope.units and not scope.known(target.value[1])
-    if what == "NULL" and person and scope.absent:
-        scope.refuse(node, *WITHOUT)
+    if what == "NULL" and scope.person(target):
+        if scope.absent:
+            scope.refuse(node, *WITHOUT)
+        here = there(scope, target)
+        return here if wanted == against else Or() if here == EVERYTHING else Not(here)
     found = scope.column(target)
     if found is None:
         if what == "NULL":

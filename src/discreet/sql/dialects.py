@@ -75,9 +75,13 @@ def _difference(asked: Source, node: Node) -> Node:
 
 
 def _moved(asked: Source, node: Node) -> Node:
-    """DATEADD(month, 3, day), DATE_ADD(day, INTERVAL 3 MONTH), DATE_SUB(day, INTERVAL 3 MONTH)."""
+    """DATEADD(month, 3, day), DATE_ADD(day, INTERVAL 3 MONTH), DATE_SUB(day, INTERVAL 3 MONTH); and the beginning of a
+    month as DATEADD(month, DATEDIFF(month, 0, day), 0)."""
     parts = node.parts
     if node.value[0] == "DATEADD" and len(parts) == 3 and (unit := _unit(parts[0])) is not None:
+        trunc = parts[1].parts if parts[1].kind == "call" and parts[1].value == ("DATE_DIFF", False) else ()
+        if [each.value for each in (*trunc[:2], parts[2])] == [unit.value, Fraction(0), Fraction(0)]:
+            return Node("call", node.start, (unit, trunc[2]), ("DATE_TRUNC", False))
         minus, count = parts[1].kind == "minus", parts[1].parts[0] if parts[1].kind == "minus" else parts[1]
         if count.kind == "number" and Fraction(count.value).denominator == 1:
             span = Node("interval", node.start, (), (int(count.value), unit.value.upper()))
@@ -151,12 +155,25 @@ def _dated(asked: Source, node: Node) -> Node:
     return Node("cast", node.start, node.parts[:1], "DATE")
 
 
+def _truths(asked: Source, node: Node) -> Node:
+    """BOOL_OR(c), which is the largest of zeros and ones, and BOOL_AND(c), which is the least."""
+    if len(node.parts) != 1:
+        _wrong(asked, node, f"{node.value[0]}(condition)")
+    (truth,), start = node.parts, node.start
+    zero, one = (Node("number", start, (), Fraction(each)) for each in (0, 1))
+    value = Node("case", start, (truth, one, Node("not", start, (truth,)), zero), (False, False))
+    end = "MAX" if node.value[0].endswith("OR") else "MIN"
+    return Node("=", start, (Node("call", start, (value,), (end, False)), one))
+
+
 _CHANGES: dict[str, Callable[[Source, Node], Node]] = {
     **dict.fromkeys(("DATEPART", "DATE_PART", "DATETRUNC"), _unit_first),
     **dict.fromkeys(("DATE_TRUNC", "TIMESTAMP_TRUNC", "DATETIME_TRUNC"), _truncated),
     **dict.fromkeys(("DATE_DIFF", "DATEDIFF"), _difference),
     **dict.fromkeys(("DATEADD", "DATE_ADD", "DATE_SUB"), _moved),
     **dict.fromkeys(("TO_CHAR", "FORMAT", "FORMAT_DATE", "DATE_FORMAT", "STRFTIME"), _shown_date),
+    **dict.fromkeys(("FORMAT_TIMESTAMP", "FORMAT_DATETIME"), _shown_date),
+    **dict.fromkeys(("BOOL_OR", "LOGICAL_OR", "BOOL_AND", "LOGICAL_AND"), _truths),
     **dict.fromkeys(("DATE", "TO_DATE"), _dated),
     **dict.fromkeys(("SAFE_DIVIDE", "DIV0"), _divided),
     "DATENAME": _named_date,

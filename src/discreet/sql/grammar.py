@@ -671,7 +671,8 @@ class _Reader:
             self.place += 1
         elif not self.at(")"):
             parts.append(self.expression())
-            while self.take(","):
+            marks = ("FROM", "FOR") if name == "SUBSTRING" else ()  # SUBSTRING(text FROM 1 FOR 2)
+            while self.take(",", *marks):
                 parts.append(self.expression())
         self.need(")")
         self.depth -= 1

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import NoReturn
 
-from discreet.data import Domain
-from discreet.predicate import EVERYTHING, And
-from discreet.sql.conditions import WITHOUT, condition, rows_where
+from discreet.data import Domain, left_columns
+from discreet.person_rows import PersonNumber, PersonRows
+from discreet.predicate import EVERYTHING, And, Equals
+from discreet.sql.conditions import condition, rows_where
 from discreet.sql.grammar import SUBQUERY, From, Item, Node, SelectQuery
-from discreet.sql.naming import aggregated, calls, written
+from discreet.sql.naming import aggregated, calls, ordinal, written
+from discreet.sql.persons import made_by_person
 from discreet.sql.rows import combined
 from discreet.sql.scope import Derived, Meaning, Scope
 from discreet.sql.source import AGGREGATES, JOINS, Known, Source, folded, shown
-from discreet.sql.values import summed
 
 
 class Tables:
@@ -26,6 +28,7 @@ class Tables:
         self.named = {folded(name): (query, place) for place, (name, query) in enumerate(named.items())}
         self.seen = len(named)  # how many of the named questions may be used: those before
         self.view: tuple[Domain, Mapping[tuple[str, str], str]] | None = None  # the columns of joined tables
+        self.optional: From | None = None  # the side of them that may have no row of a person
 
     def scope(self, source: From) -> Scope:
         if source.joined is not None:
@@ -68,10 +71,42 @@ class Tables:
         self.seen = before
         return found
 
+    def grouping(self, source: From) -> SelectQuery | None:
+        """The question after FROM, if it is one that groups: then the outer one is about its answer."""
+        query = source.query
+        if (
+            source.name is not None
+            and (named := self.named.get(folded(source.name))) is not None
+            and named[1] < self.seen
+        ):
+            query = named[0]
+        if query is None:
+            return None
+        if query.group is not None or query.distinct is not None:
+            return query
+        plain = all(item.node.kind != "star" and calls(item.node) for item in query.items)
+        return query if plain else None
+
+    def by_person(self, query: SelectQuery) -> list[Node] | None:
+        """What a question groups by beside the person, if it makes a group of each person."""
+        inner = self.grouping(query.source)
+        if query.sets or query.below or (inner is not None and self.by_person(inner) is None):
+            return None
+        nodes = [item.node for item in query.items] if query.distinct is not None else list(query.group or ())
+        scope = self.scope(joined_by_where(self.asked, query).source)
+        if query.group == ():
+            nodes = [item.node for item in query.items if not aggregated(scope, item.node)]
+        nodes = [ordinal(self.asked, query.items, each).node if each.kind == "number" else each for each in nodes]
+        rest = [each for each in nodes if not scope.person(each)]
+        return rest if len(rest) < len(nodes) else None
+
     def filtered(self, query: SelectQuery, alias: str, start: int) -> Scope:
-        """A question in brackets that only chooses rows and names expressions."""
+        """A question in brackets that only chooses rows and names expressions, or makes a row for each person."""
         query = joined_by_where(self.asked, query)
+        by = self.by_person(query) if query.group is not None or query.distinct is not None else None
         scope = self.scope(query.source)
+        if by is not None:
+            return made_by_person(scope, query, by, alias)
         self.refuse_distinct(query)
         if any((query.group is not None, query.having, query.qualify, query.limit is not None, query.offset)):
             reason = "a question in brackets may choose rows and name expressions, or be the whole of FROM"
@@ -99,7 +134,7 @@ class Tables:
         where = scope.where if query.where is None else combined(And, [scope.where, rows_where(scope, query.where)])
         if scope.absent:
             raise self.asked.refused(start, "a LEFT JOIN is not answered in a question in brackets", JOINS)
-        return Scope(self.asked, scope.tables, scope.domain, {alias: names}, where)
+        return Scope(self.asked, scope.tables, scope.domain, {alias: names}, where, made=scope.made)
 
     def join(self, source: From) -> Scope:
         """Tables joined by the person: each row is one person's, with what other tables say about them."""
@@ -114,7 +149,10 @@ class Tables:
         if sum(each.rows > 1 for each in tables) > 1:
             reason = "these tables both have several rows of a person: their join multiplies them"
             raise self.asked.refused(source.start, reason, "Join one of them with a table of one row per person.")
-        outermost, self.view = self.view is None, self.view or self.columns(tables)
+        outermost = self.view is None
+        if outermost:
+            self.optional = self.may_be_nothing(source)
+            self.view = self.columns(tables)
         left, right = (self.scope(each) for each in source.joined)
         both = dict(left.names)
         for alias, meanings in right.names.items():
@@ -122,45 +160,125 @@ class Tables:
                 reason = f"two tables are called {shown(alias)}"
                 raise self.asked.refused(source.start, reason, "Name one of them AS x.")
             both[alias] = meanings
-        rows = combined(And, [left.where, right.where])
-        made = Scope(self.asked, (*left.tables, *right.tables), self.view[0], both, rows)
         rest = self.check_by_person(source, left, right)
-        made = replace(made, absent=left.absent | right.absent | self.absent(source, left, right, bool(rest)))
+        nothing = next((each for each in source.joined if each is self.optional), None)
+        absent = left.absent | right.absent | self.absent(source, left, right)
+        if left.made is not None or right.made is not None:
+            made = self.beside(source, *((left, right) if left.made is None else (right, left)), nothing is not None)
+        else:
+            assert self.view is not None
+            rows = combined(And, [left.where, right.where])
+            made = Scope(self.asked, (*left.tables, *right.tables), self.view[0], both, rows, absent=absent)
+            made = replace(made, optional=left.optional or right.optional, marks={**left.marks, **right.marks})
+            if nothing is not None:
+                (other,) = self.tables(nothing)
+                mark = {folded(nothing.alias or other.name): f"{other.name}.*"}
+                made = replace(made, optional=other.name, marks=mark)
         if rest:
-            made = replace(made, where=combined(And, [rows, *(condition(made, each) for each in rest)]))
-        self.view = None if outermost else self.view
+            made = replace(made, where=combined(And, [made.where, *(condition(made, each) for each in rest)]))
+        if outermost:
+            self.view = self.optional = None
         return made
 
     def columns(self, tables: Sequence[Known]) -> tuple[Domain, Mapping[tuple[str, str], str]]:
         """The columns of joined tables, as a view has them: the table with several rows of a person first, the others
-        as they are declared; and what each is called there."""
-        having = Counter(column for each in tables for column in each.domain.names)
+        as they are declared, and last the one that may have no row; and what each is called there."""
+        other = None if self.optional is None else self.tables(self.optional)[0]
+        kept = [each for each in tables if each is not other]
+        having = Counter(column for each in kept for column in each.domain.names)
         called = {
             (each.name, column): f"{each.name}.{column}" if having[column] > 1 else column
-            for each in tables
+            for each in kept
             for column in each.domain.names
         }
-        ordered = sorted(tables, key=lambda each: (each.rows == 1, self.asked.tables.index(each)))
-        columns = {called[each.name, name]: column for each in ordered for name, column in each.domain.items()}
-        return Domain(columns), called
+        ordered = sorted(kept, key=lambda each: (each.rows == 1, self.asked.tables.index(each)))
+        domain = Domain({called[each.name, name]: column for each in ordered for name, column in each.domain.items()})
+        if other is None:
+            return domain, called
+        for name in other.domain:
+            called[other.name, name] = f"{other.name}.{name}" if name in domain else name
+        return Domain({**domain, **left_columns(other.name, other.domain, domain)}), called
 
-    def absent(self, source: From, left: Scope, right: Scope, conditions: bool) -> frozenset[str]:
-        """The names of the table in which a LEFT or RIGHT JOIN may find nothing; none if it has a row of everybody."""
+    def may_be_nothing(self, source: From) -> From | None:
+        """The side of a LEFT or RIGHT JOIN that has no row of some persons, if all rows of the others are wanted: a
+        table, or a question that makes a row for each person."""
+        found = list[From]()
+        for each in nodes_of(source):
+            if each.kind not in ("left", "right"):
+                continue
+            assert each.joined is not None
+            other = each.joined[each.kind == "left"]
+            plain = isinstance(each.on, Node) and each.on.kind == "and"
+            query = other.query or self.named.get(folded(other.name or ""), (None,))[0]
+            made = query is not None and query.group is not None
+            if len(self.tables(other)) != 1 or (not made and (query is not None or plain)):
+                continue
+            if not made and self.tables(other)[0].everybody:
+                continue
+            found.append(other)
+        if len(found) > 1:
+            self.asked_refused(source, "two LEFT JOINs in one question are not answered")
+        return found[0] if found else None
+
+    def beside(self, source: From, kept: Scope, other: Scope, nothing: bool) -> Scope:
+        """Rows that are made of each person's rows, beside what tables with one row of a person say about them.
+
+        nothing  those who have no such row are there too
+        """
+        assert other.made is not None
+        assert self.view is not None
+        if kept.made is not None or any(each.rows > 1 for each in kept.tables):
+            reason = "a question that makes a row for each person is joined with tables of one row per person"
+            raise self.asked.refused(source.start, reason, "Make all numbers of a person in one question in brackets.")
+        inner, domain = other.made, self.view[0]
+        own = [self.view[1][each.name, name] for each in kept.tables for name in each.domain.names]
+        rows, taken = inner.most_rows, {each.called for each in inner.keys}
+        carried = [
+            PersonNumber(name, "own", name, rows)
+            for name in own
+            if name in domain and domain[name].coded and not domain[name].free and name not in taken
+        ]
+        numbers, where, optional = inner.numbers, combined(And, [inner.where, kept.where]), self.optional
+        if nothing:
+            if inner.keys or other.where != EVERYTHING:
+                reason = (
+                    "HAVING, or a group beside the person, in a question that is joined by LEFT JOIN is not answered"
+                )
+                raise self.asked.refused(
+                    source.start, reason, "Write JOIN, or put the condition into the outer question."
+                )
+            mark = Equals(f"{other.tables[0].name}.*", True)
+            numbers = tuple(each.among(combined(And, [inner.where, mark])) for each in numbers)
+            where = kept.where
+        made = PersonRows(inner.keys, (*numbers, *carried), where)
+        tables = (*kept.tables, *(replace(each, rows=1) if not inner.keys else each for each in other.tables))
+        called = None if optional is None else self.tables(optional)[0].name
+        names = {**kept.names, **other.names}
+        return Scope(self.asked, tables, made.domain(domain), names, other.where, made=made, optional=called)
+
+    def absent(self, source: From, left: Scope, right: Scope) -> frozenset[str]:
+        """The names of the table in which a LEFT or RIGHT JOIN may find nothing, where only what it finds is read."""
         if source.kind not in ("left", "right"):
             return frozenset()
         kept, other = (left, right) if source.kind == "left" else (right, left)
-        whole = other.where == EVERYTHING and not conditions
-        if whole and all(each.everybody for each in other.tables):
+        if source.joined is not None and source.joined[source.kind == "left"] is self.optional:
             return frozenset()
-        if not (whole and len(other.tables) == 1 and all(each.everybody for each in kept.tables)):
-            reason = "this LEFT JOIN has rows in which a whole table is missing"
-            self.asked_refused(source, reason)
+        plain = source.on is None or source.on.kind != "and"
+        if plain and other.where == EVERYTHING and all(each.everybody for each in other.tables):
+            return frozenset()
+        if len(other.tables) != 1 or not all(each.everybody for each in kept.tables):
+            self.asked_refused(source, "this LEFT JOIN has rows in which a whole table is missing")
         return frozenset(other.names)
 
     def check_by_person(self, source: From, left: Scope, right: Scope) -> list[Node]:
         """Refuse a join that is not by the columns that name persons; the other conditions of ON."""
         reason = "tables are joined by the person only: otherwise rows of several persons meet in one"
         units, aliases = left.units | right.units, {folded(each) for scope in (left, right) for each in scope.names}
+        marks = {*left.marks, *right.marks}
+        if source.on is not None and any(
+            each.kind == "name" and folded(each.value[0] or "") in marks for each in source.on.walk()
+        ):
+            self.asked_refused(source, "a table is joined by a person who may be missing")
         if source.kind == "natural":
             alike = {folded(each) for each in column_names(left)} & {folded(each) for each in column_names(right)}
             if alike or len(units) > 1 or not units:
@@ -218,39 +336,155 @@ class Tables:
         return replace(query, source=source, items=items, group=group, **changed)  # type: ignore[arg-type]
 
     def matched(self, query: SelectQuery) -> SelectQuery:
-        """WHERE EXISTS (SELECT ... of the same person), or WHERE person IN (SELECT person ...), as a join.
-
-        The other table has one row of a person: then it is the join. Or it has several, and persons are counted, who
-        have one row in the tables that are asked about: then each of them counts once.
-        """
-        parts = list(
-            query.where.parts if query.where and query.where.kind == "and" else [query.where or Node("and", 0)]
-        )
-        found = [each for each in parts if each.kind in ("exists", "among")]
-        without = next(
-            (each for each in parts if each.kind == "not" and each.parts[0].kind in ("exists", "among")), None
-        )
-        if without is not None and self.asked.several:
-            raise self.asked.refused(without.start, *WITHOUT)
-        if not found or not self.asked.several:
+        """WHERE EXISTS (SELECT ... of the same person), or WHERE person IN (SELECT person ...), as a join, and so NOT
+        EXISTS and NOT IN."""
+        query = self.without_row(query)
+        if (among := self.among_own(query)) is not None:
+            return among
+        if query.where is None or not self.asked.several:
             return query
+        parts = query.where.parts if query.where.kind == "and" else (query.where,)
+        found = [each for each in query.where.walk() if each.kind in ("exists", "among")]
+        source, changed, tests = query.source, dict[int, Node](), dict[str, list[Node]]()
         for place, node in enumerate(found):
             known, inner = self.other_table(query, node)
-            rows = SelectQuery(
-                inner.start, (Item(_name(known.unit or ""), None, inner.start),), inner.source, inner.where
-            )
-            there = From(inner.start, query=rows, alias=f"matched {place}")
-            source = From(node.start, joined=(query.source, there), using=(known.unit or "",))
-            if known.rows > 1:
-                query = counting_persons(self.asked, query, node, known, self.tables(query.source))
-            query = replace(query, source=source)
-        rest = tuple(each for each in parts if each not in found)
-        return replace(query, where=Node("and", rest[0].start, rest) if rest else None)
+            against = node.kind == "among" and bool(node.value[0])
+            wanted = any(each is node for each in parts) and not against
+            alias, test = f"matched {place}", (against, "TRUE")
+            if known.rows > 1 or inner.group is not None:
+                tests.setdefault(known.name, []).append(node)
+                alias = f"matched {known.name}"
+                match = _name(f"test {len(tests[known.name])}", alias)
+            else:
+                source, match = self.beside_table(source, known, inner, alias, wanted)
+            changed[id(node)] = Node("is", node.start, (match,), test)
+        for name, nodes in tests.items():
+            wanted = any(each is node for each in parts for node in nodes if node.kind == "exists" or not node.value[0])
+            source = self.beside_rows(query, source, f"matched {name}", nodes, wanted)
+
+        def change(node: Node) -> Node:
+            return changed.get(id(node)) or replace(node, parts=tuple(map(change, node.parts)))
+
+        return replace(query, source=source, where=change(query.where)) if found else query
+
+    def beside_table(
+        self, source: From, known: Known, inner: SelectQuery, alias: str, wanted: bool
+    ) -> tuple[From, Node]:
+        """A table with one row of a person that persons are looked for in, joined as it is, and whether one was found;
+        wanted: only these are asked about."""
+        start, person = inner.start, _name(known.unit or "")
+        if wanted:
+            there = From(start, query=replace(inner, items=(Item(person, None, start),)), alias=alias)
+            return From(start, joined=(source, there), using=(known.unit or "",)), Node("boolean", start, (), True)
+        here = Node("is", start, (_name(known.unit or "", alias),), (True, "NULL"))
+        asked = () if inner.where is None else (qualified(inner.where, inner.source, alias),)
+        there = replace(inner.source, alias=alias)
+        return From(start, joined=(source, there), using=(known.unit or "",), kind="left"), Node(
+            "and", start, (here, *asked)
+        )
+
+    def beside_rows(self, query: SelectQuery, source: From, alias: str, nodes: Sequence[Node], wanted: bool) -> From:
+        """A table with several rows of a person that persons are looked for in: a row for each person, with what was
+        looked for."""
+        start, tests = nodes[0].start, list[Item]()
+        if any(each.rows > 1 for each in self.tables(query.source)):
+            reason = "both tables have several rows of a person: their join multiplies them"
+            raise self.asked.refused(start, reason, "Look for persons in a table of one row per person.")
+        for node in nodes:
+            known, inner = self.other_table(query, node)
+            tests.append(Item(tested(node, inner), f"test {len(tests) + 1}", node.start))
+        person = Item(_name(known.unit or ""), None, start)
+        rows = SelectQuery(start, (person, *tests), replace(inner.source, alias=None), group=(person.node,))
+        there = From(start, query=rows, alias=alias)
+        return From(start, joined=(source, there), using=(known.unit or "",), kind="inner" if wanted else "left")
+
+    def among_own(self, query: SelectQuery) -> SelectQuery | None:
+        """FROM t WHERE person IN (SELECT person FROM t WHERE c) as a question about a row for each person, with what is
+        added up of that person's rows; None if it is not the same table, or has one row of a person."""
+        source, where = query.source, query.where
+        parts = () if where is None else where.parts if where.kind == "and" else (where,)
+        if source.name is None or folded(source.name) in self.named or not parts:
+            return None
+        known, wanted, rest, tests = self.table(source), list[Node](), list[Node](), list[Item]()
+        for each in parts:
+            node = each.parts[0] if each.kind == "not" else each
+            if node.kind not in ("exists", "among"):
+                rest.append(qualified(each, source, None))
+                continue
+            other, inner = self.other_table(query, node)
+            if other != known or (known.rows == 1 and self.asked.several):
+                return None
+            tests.append(Item(tested(node, inner), f"test {len(tests)}", node.start))
+            against = (each.kind == "not") != (node.kind == "among" and bool(node.value[0]))
+            wanted.append(Node("is", node.start, (_name(tests[-1].alias or ""),), (against, "TRUE")))
+        if not tests:
+            return None
+        if query.group is not None or query.having is not None or query.order:
+            reason = "rows of persons who are looked for in the same table are counted all together only"
+            raise self.asked.refused(query.start, reason, "Leave GROUP BY, HAVING and ORDER BY out.")
+        chosen = None if not rest else rest[0] if len(rest) == 1 else Node("and", rest[0].start, tuple(rest))
+        numbers = dict[Node, Item]()
+
+        def of_person(call: Node, start: int) -> Node:
+            """The sum over all persons of an aggregate of their rows."""
+            call = filtered(qualified(call, source, None), chosen)
+            item = numbers.setdefault(call, Item(call, f"number {len(numbers)}", start))
+            return Node("call", start, (_name(item.alias or ""),), ("SUM", False))
+
+        def change(node: Node) -> Node:
+            call = node.parts[0] if node.kind == "filter" else node
+            if call.kind != "call" or call.value[0] not in AGGREGATES or len(call.parts) != 1:
+                return replace(node, parts=tuple(map(change, node.parts)))
+            person = folded(_own_name(call.parts[0])) == folded(known.unit or "")
+            if call.value == ("COUNT", True) and person:
+                many = of_person(replace(node, value=("COUNT", False)) if node is call else node, node.start).parts[0]
+                some = Node(">", node.start, (many, Node("number", node.start, (), Fraction(0))))
+                return Node("call", node.start, (some,), ("COUNT_IF", False))
+            if call.value in (("COUNT", False), ("COUNT_IF", False), ("COUNTIF", False), ("SUM", False)):
+                return of_person(node, node.start)
+            if call.value in (("AVG", False), ("MEAN", False)):
+                made = (_with_call(node, replace(call, value=(name, False))) for name in ("SUM", "COUNT"))
+                return Node("/", node.start, tuple(of_person(each, node.start) for each in made))
+            reason = f"of persons who are looked for in the same table {call.value[0]} is not answered"
+            raise self.asked.refused(call.start, reason, "Answered are COUNT, SUM, AVG and COUNT(DISTINCT person).")
+
+        items = tuple(
+            replace(item, node=change(item.node), alias=item.alias or written(item.node)) for item in query.items
+        )
+        person = Item(_name(known.unit or ""), None, query.start)
+        rows = SelectQuery(query.start, (person, *tests, *numbers.values()), source, group=(person.node,))
+        made = wanted[0] if len(wanted) == 1 else Node("and", wanted[0].start, tuple(wanted))
+        return replace(query, items=items, source=From(query.start, query=rows, alias="each"), where=made)
+
+    def without_row(self, query: SelectQuery) -> SelectQuery:
+        """FROM a LEFT JOIN b ON a.person = b.person AND c WHERE b.person IS NULL as WHERE NOT EXISTS."""
+        source, where, start = query.source, query.where, query.source.start
+        if where is None or source.kind != "left" or source.joined is None:
+            return query
+        kept, other = source.joined
+        alias, units = folded(other.alias or other.name or ""), {folded(each.unit or "") for each in self.asked.tables}
+
+        def nothing(node: Node) -> bool:
+            """Whether it says that the person of the other table is missing."""
+            target = node.parts[0] if node.kind == "is" and node.value == (False, "NULL") else node
+            qualifier, name = target.value if target.kind == "name" else ("", "")
+            return target is not node and folded(qualifier or "") == alias and folded(name) in units
+
+        parts = where.parts if where.kind == "and" else (where,)
+        if not any(map(nothing, parts)):
+            return query
+        person = _name(source.using[0] if source.using else "")
+        inner = SelectQuery(other.start, (Item(person, None, other.start),), other, source.on)
+        found = Node("among", start, (person,), (False, inner)) if source.using else Node("exists", start, (), inner)
+        rest = tuple(each for each in parts if not nothing(each))
+        return replace(query, source=kept, where=Node("and", where.start, (Node("not", start, (found,)), *rest)))
 
     def other_table(self, query: SelectQuery, node: Node) -> tuple[Known, SelectQuery]:
         """The table that a subquery after WHERE looks for a person in, and the rows of it that are looked for."""
         inner: SelectQuery = node.value if node.kind == "exists" else node.value[1]
-        plain = inner.group is None and inner.having is None and inner.limit is None and not inner.below
+        plain = inner.limit is None and not inner.below and not inner.sets
+        if inner.group is not None or inner.having is not None:
+            plain = plain and node.kind == "among" and self.by_person(inner) == []
         tables = self.tables(inner.source) if plain and inner.source.joined is None else []
         mine = {folded(each.unit) for each in self.tables(query.source) if each.unit is not None}
         if len(tables) != 1 or tables[0].unit is None or not mine:
@@ -265,8 +499,6 @@ class Tables:
             same, (target, item) = [], (node.parts[0], inner.items[0].node)
             names = [each.value[1] if each.kind == "name" else "" for each in (target, item)]
             fits = len(inner.items) == 1 and folded(names[0]) in mine and folded(names[1]) == folded(tables[0].unit)
-            if node.value[0] and fits:
-                raise self.asked.refused(node.start, *WITHOUT)
         if not fits:
             raise self.asked.refused(node.start, *SUBQUERY)
         rest = tuple(each for each in conditions if each is not None and each not in same)
@@ -282,36 +514,8 @@ class Tables:
         raise self.asked.refused(source.start, reason, JOINS)
 
 
-def _name(name: str) -> Node:
-    return Node("name", 0, (), (None, name))
-
-
-def counting_persons(
-    asked: Source, query: SelectQuery, node: Node, known: Known, tables: Sequence[Known]
-) -> SelectQuery:
-    """The question with COUNT(DISTINCT person) for COUNT(*): each person counts once, however many rows match."""
-    if any(each.rows > 1 for each in tables):
-        reason = "both tables have several rows of a person: their join multiplies them"
-        raise asked.refused(node.start, reason, "Look for persons in a table of one row per person.")
-    units = {folded(each.unit) for each in tables if each.unit is not None}
-
-    def change(part: Node) -> Node:
-        if part.kind == "over":  # of the counts of all groups
-            call = replace(part.parts[0], parts=tuple(map(change, part.parts[0].parts)))
-            return replace(part, parts=(call, *map(change, part.parts[1:])))
-        if part.kind != "call" or part.value[0] not in AGGREGATES:
-            return replace(part, parts=tuple(map(change, part.parts)))
-        target = part.parts[0] if len(part.parts) == 1 else None
-        person = target is not None and target.kind == "name" and folded(target.value[1]) in units
-        if part.value[0] != "COUNT" or target is None or not (target.kind in ("star", "number") or person):
-            reason = f"of persons who have rows in {shown(known.name)} only the number is answered: COUNT(*)"
-            raise asked.refused(part.start, reason, "Or ask about the joined rows: FROM a JOIN b USING (person).")
-        return replace(part, parts=(_name(known.unit or ""),), value=("COUNT", True))
-
-    items = tuple(replace(item, node=change(item.node), alias=item.alias or written(item.node)) for item in query.items)
-    having, qualify = (None if each is None else change(each) for each in (query.having, query.qualify))
-    order = tuple(replace(by, node=change(by.node)) for by in query.order)
-    return replace(query, items=items, having=having, qualify=qualify, order=order)
+def _name(name: str, qualifier: str | None = None) -> Node:
+    return Node("name", 0, (), (qualifier, name))
 
 
 def column_names(scope: Scope) -> list[str]:
@@ -357,53 +561,49 @@ def joined_by_where(asked: Source, query: SelectQuery) -> SelectQuery:
     return replace(query, source=source, where=where)
 
 
+def tested(node: Node, inner: SelectQuery) -> Node:
+    """Whether a person has a row that a question in brackets looks for, and HAVING holds of these rows."""
+    start, zero = node.start, Node("number", node.start, (), Fraction(0))
+    some = None if inner.where is None else qualified(inner.where, inner.source, None)
+    found = Node(">", start, (Node("call", start, (Node("star", start),), ("COUNT", False)), zero))
+    if inner.having is not None:
+        found = Node("and", start, (found, qualified(inner.having, inner.source, None)))
+    return filtered(found, some)
+
+
+def _own_name(node: Node) -> str:
+    return str(node.value[1]) if node.kind == "name" else ""
+
+
+def _with_call(node: Node, call: Node) -> Node:
+    """An aggregate, with its FILTER, of another function."""
+    return replace(node, parts=(call, *node.parts[1:])) if node.kind == "filter" else call
+
+
+def filtered(node: Node, where: Node | None) -> Node:
+    """The aggregates of an expression, of these rows alone."""
+    if where is None:
+        return node
+    if node.kind == "filter":
+        both = Node("and", node.start, (node.parts[1], where))
+        return replace(node, parts=(node.parts[0], both))
+    if node.kind == "call" and node.value[0] in AGGREGATES:
+        return Node("filter", node.start, (node, where))
+    return replace(node, parts=tuple(filtered(each, where) for each in node.parts))
+
+
+def qualified(node: Node, source: From, alias: str | None) -> Node:
+    """A condition on a table under another name of the table."""
+    if node.kind != "name":
+        return replace(node, parts=tuple(qualified(each, source, alias) for each in node.parts))
+    own = node.value[0] is None or folded(node.value[0]) == folded(source.alias or source.name or "")
+    return replace(node, value=(alias, node.value[1])) if own else node
+
+
+def nodes_of(source: From) -> list[From]:
+    """The joins of a join."""
+    return [] if source.joined is None else [source, *(node for each in source.joined for node in nodes_of(each))]
+
+
 def leaves(source: From) -> list[From]:
     return [source] if source.joined is None else [leaf for each in source.joined for leaf in leaves(each)]
-
-
-def of_each_person(scope: Scope, query: SelectQuery, inner: SelectQuery) -> SelectQuery:
-    """A question about a question that makes a group of each person, as one about the rows: the sum of all persons'
-    counts is the count, their average is that over the number of persons."""
-    asked, person = scope.asked, sorted(scope.units)[0]
-    own = {folded(item.alias or written(item.node)): item.node for item in inner.items}
-    persons = Node("call", inner.start, (Node("name", inner.start, (), (None, person)),), ("COUNT", True))
-    hint = f"Answered are COUNT(*), SUM(n) and AVG(n) of it, where n is COUNT(*) or a SUM; or COUNT(DISTINCT {person})."
-    rest = (
-        inner.having,
-        inner.qualify,
-        inner.limit,
-        inner.offset,
-        query.where,
-        query.group,
-        query.having,
-        query.qualify,
-    )
-    if any(rest) or any(item.node.kind == "star" for item in query.items):
-        start = next((each.start for each in (inner.having, query.where) if each is not None), inner.start)
-        raise asked.refused(start, "a number of each single person is not shown, compared or grouped by", hint)
-
-    def whole(node: Node) -> Node:
-        """The sum of a number of each person over all persons."""
-        found = own.get(folded(node.value[1])) if node.kind == "name" else None
-        plain = found is not None and found.kind == "call" and not found.value[1] and len(found.parts) == 1
-        if not plain or found is None or found.value[0] not in ("COUNT", "SUM"):
-            scope.refuse(node, "this number of each single person is not answered", hint)
-        if found.value[0] == "SUM" and summed(scope, found.parts[0]).known(scope.domain) != EVERYTHING:
-            scope.refuse(node, "a sum of values that may be missing is nothing for some persons", hint)
-        return found
-
-    def change(node: Node) -> Node:
-        if node.kind == "call" and node.value == ("COUNT", False) and node.parts[0].kind == "star":
-            return persons
-        if node.kind == "call" and node.value == ("COUNT", False) and folded(written(node.parts[0])) == person:
-            return persons
-        if node.kind == "call" and node.value[0] == "SUM":
-            return whole(node.parts[0])
-        if node.kind == "call" and node.value[0] in ("AVG", "MEAN"):
-            return Node("/", node.start, (whole(node.parts[0]), persons))
-        if node.kind == "name" or (node.kind == "call" and node.value[0] in AGGREGATES):
-            scope.refuse(node, "this number of each single person is not answered", hint)
-        return replace(node, parts=tuple(map(change, node.parts)))
-
-    items = tuple(replace(item, node=change(item.node), alias=item.alias or written(item.node)) for item in query.items)
-    return replace(query, items=items, source=inner.source, where=inner.where, named={})

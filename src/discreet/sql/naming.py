@@ -27,7 +27,8 @@ def named(scope: Scope, item: Item) -> str:
         return item.alias
     found = scope.column(item.node) if item.node.kind == "name" and not aggregated(scope, item.node) else None
     if found is not None:
-        return found[0]
+        own, name = found[0].rpartition(".")[2], item.node.value[1]  # of joined tables it may stand behind a point
+        return found[0] if folded(name) in (folded(own), folded(found[0])) else str(name)
     return written(item.node)
 
 
@@ -108,10 +109,10 @@ def signature(scope: Scope, node: Node) -> Any:
 
 def unit_of(scope: Scope, node: Node) -> str:
     """The unit of a column of the answer: the column that is summed or averaged; empty for counts and others."""
-    _, meant = followed(scope, node) if node.kind == "name" else (scope, node)
+    scope, meant = followed(scope, node) if node.kind == "name" else (scope, node)
     call = meant.parts[0] if meant.kind in ("filter", "within") else meant
     target = meant.parts[1] if meant.kind == "within" else call.parts[0] if call.parts else None
-    if call.kind != "call" or call.value[0] in ("COUNT", "COUNT_IF", "COUNTIF", "CORR") or target is None:
+    if call.kind != "call" or call.value[0] not in AGGREGATES or target is None or target.kind != "name":
         return ""
-    found = scope.column(target) if target.kind == "name" else None
-    return "" if found is None or call.value[0] not in AGGREGATES else found[0]
+    found = None if call.value[0] in ("COUNT", "COUNT_IF", "COUNTIF", "CORR") else scope.column(target)
+    return "" if found is None else found[0]

@@ -16,6 +16,7 @@ import bisect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, ClassVar
 
 from discreet.query import Question
@@ -170,6 +171,46 @@ class Different(Expression):
         surely = sum(value > error for value, error in counts)
         likely = sum(value > error / 2 for value, error in counts)
         return Estimated(likely, float(surely), float(sum(value + error >= 1 for value, error in counts)))
+
+
+@dataclass(frozen=True, slots=True)
+class RankOf(Expression):
+    """A quantile of an expression with declared values, from how many rows each value has.
+
+    Of N rows, counted from 0, QUANTILE_CONT and QUANTILE_DISC look at those of rank floor(p (N - 1)) and the next. So
+    the quantile is at least the first value with p (N - 1) rows up to it, at most the first with p (N - 1) + 2.
+    """
+
+    aggregate: ClassVar[bool] = True
+    question: Question
+    axis: int
+    values: tuple[tuple[int, float], ...]
+    probability: Fraction
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        return (self.question,)
+
+    def of(self, group: Group) -> Estimated:
+        found = group.along(self.question, self.axis)
+        counts = [(max(0.0, count), error) for count, error in (found[place] for place, _ in self.values)]
+        p, low, high, middle = float(self.probability), None, None, None
+        most = [count + error for count, error in counts]
+        least = [max(0.0, count - error) for count, error in counts]
+        if sum(most) < 1:
+            return Estimated(None)
+        for at, (_, value) in enumerate(self.values):
+            up_to, above = slice(0, at + 1), slice(at + 1, None)
+            if low is None and sum(most[up_to]) >= max(1.0, p * (sum(most[up_to]) + sum(least[above]) - 1)):
+                low = value
+            if high is None and sum(least[up_to]) >= p * (sum(least[up_to]) + sum(most[above]) - 1) + 2:
+                high = value
+            whole = sum(count for count, _ in counts)
+            if middle is None and sum(count for count, _ in counts[up_to]) >= max(0.5, p * whole):
+                middle = value
+        ends = self.values[0][1], self.values[-1][1]
+        low, high = ends[0] if low is None else low, ends[1] if high is None else high
+        return Estimated(min(max(ends[1] if middle is None else middle, low), high), low, high)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from fractions import Fraction
 from typing import Any, cast
 
 from discreet.data import Domain, Text
-from discreet.query import And, Persons, Predicate, Question
+from discreet.person_rows import PersonRows
+from discreet.query import And, OfPersons, Persons, Predicate, Question
 from discreet.sql.expressions import Arithmetic, Exactly, Expression, Made, Rising, Total, absolute, power, power_span
 from discreet.sql.grammar import Node, Ordering, SelectQuery
 from discreet.sql.naming import SHAPES, ordinal, signature
@@ -80,10 +81,12 @@ class Sentences:
 
     def ratio(self, left: Expression, part: Question, factor: Fraction, below: Total) -> Expression:
         """A part of the rows, or of the persons, over the whole is between 0 and 1."""
-        inside = {*_conjuncts(part.where)} >= {*_conjuncts(below.question.where)}
+        alike = made_of(part) == made_of(below.question)
+        some, every = (each.query if isinstance(each, OfPersons) else each for each in (part, below.question))
+        inside = alike and {*_conjuncts(some.where)} >= {*_conjuncts(every.where)}
         # Rows are no part of the persons whose rows they are.
-        fewer = part.counting and (isinstance(part, Persons) or not isinstance(below.question, Persons))
-        whole = part.grouped or not below.question.grouped
+        fewer = some.counting and (isinstance(some, Persons) or not isinstance(every, Persons))
+        whole = some.grouped or not every.grouped
         return Arithmetic("/", left, below, factor if inside and fewer and whole else None)
 
     def window(self, node: Node) -> Expression:
@@ -207,6 +210,11 @@ class Sentences:
                 expression = outputs[called[folded(by.node.value[1])]].expression
         expression = expression or self.expression(by.node)
         return Sorting(expression, by.descending, bool(by.nulls_first))
+
+
+def made_of(question: Question) -> PersonRows | None:
+    """How the rows are made that a question is about, if they are made of each person's."""
+    return question.made if isinstance(question, OfPersons) else None
 
 
 def _divisor(node: Node) -> Node:

@@ -234,7 +234,7 @@ def arithmetic(scope: Scope, node: Node, left: Any, right: Any) -> Any:
     if isinstance(left, datetime.date) and node.kind in "+-" and type(right) in (Fraction, tuple):
         return shifted(scope, node, left, right)
     if isinstance(left, datetime.date) and isinstance(right, datetime.date) and node.kind == "-":
-        return Fraction((left - right).days)
+        return Fraction((_dated(scope, node, left, right) - _dated(scope, node, right, left)).days)
     one, other = (as_number(scope, node, each) for each in (left, right))
     if node.kind in ("/", "//", "%"):
         if other == 0:
@@ -266,9 +266,11 @@ def compare(scope: Scope, node: Node, left: Any, right: Any) -> bool:
 
 
 def _dated(scope: Scope, node: Node, one: Any, other: Any) -> Any:
-    """A text beside a date is a date."""
+    """A text beside a date is a date, and a day beside a moment is its beginning."""
     if type(one) is str and isinstance(other, datetime.date):
-        return read_date(scope, Node("date", node.start, (), one))
+        one = read_date(scope, Node("date", node.start, (), one))
+    if type(one) is datetime.date and isinstance(other, datetime.datetime):
+        return datetime.datetime.combine(one, datetime.time())
     return one
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
-from discreet.data import Column, Domain, near_misses
+from discreet.data import JOIN, LEFT, Column, Domain, near_misses
+from discreet.person_rows import PersonRows
 from discreet.query import EVERYTHING, Predicate
 from discreet.sql.grammar import Node
 from discreet.sql.source import Known, Source, character, folded, shown
@@ -34,7 +35,10 @@ class Scope:
     tables    the declared tables that the rows come from: one, or two that are joined
     domain    the columns of these rows
     aliases   names of the select list: what they stand for where no column has the name
-    absent    the names of a table that a LEFT JOIN may find nothing in
+    absent    the names of a table that a LEFT JOIN may find nothing in, where only the rows are read that it finds
+    optional  the table that a LEFT JOIN may find nothing in, where the other rows are there too
+    marks     under the names of that table the column that says whether there is a row of it
+    made      how the rows are made of each person's rows, if they are: the names are of these
     """
 
     asked: Source
@@ -44,6 +48,22 @@ class Scope:
     where: Predicate = EVERYTHING
     aliases: Mapping[str, Node] = field(default_factory=dict)
     absent: frozenset[str] = frozenset()
+    made: PersonRows | None = None
+    optional: str | None = None
+    marks: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def about(self) -> tuple[str, ...]:
+        """The tables as a view of them is called."""
+        names = [each.name for each in self.tables if each.name != self.optional]
+        if self.optional is None:
+            return tuple(names)
+        kept = sorted((each for each in self.asked.tables if each.name in names), key=lambda each: each.rows == 1)
+        return (JOIN.join(each.name for each in kept) + LEFT + self.optional,)
+
+    def mark(self, node: Node) -> str | None:
+        """The column that says whether there is a row of this person; None if there always is one."""
+        return self.marks.get(folded(node.value[0] or ""))
 
     def refuse(self, node: Node, reason: str, hint: str) -> NoReturn:
         raise self.asked.refused(node.start, reason, hint)
@@ -52,6 +72,10 @@ class Scope:
     def units(self) -> set[str]:
         """The columns that name persons."""
         return {folded(each.unit) for each in self.tables if each.unit is not None}
+
+    def person(self, node: Node) -> bool:
+        """Whether a node is the name of a column that names persons."""
+        return node.kind == "name" and folded(node.value[1]) in self.units and not self.known(node.value[1])
 
     def meaning(self, node: Node) -> Meaning:
         """What a name stands for; of one that is not known, an odd character is named, or names near it."""
@@ -68,7 +92,11 @@ class Scope:
         declared = [each for names in self.names.values() for each in names]
         if folded(name) in self.units:
             reason = f"{shown(name)} names persons: no one of them is shown or compared"
-            self.refuse(node, reason, f"Count them: COUNT(DISTINCT {name}).")
+            each = f"(SELECT {name}, COUNT(*) AS n FROM {self.tables[0].name} GROUP BY {name}) q"
+            hint = (
+                f"Count them: COUNT(DISTINCT {name}); or ask how many have each number: SELECT n, COUNT(*) FROM {each} "
+            )
+            self.refuse(node, reason, f"{hint}GROUP BY n.")
         strange = next((sign for sign in name if not sign.isascii()), None)
         if strange is not None:
             hint = f"Declared: {', '.join(map(ascii, declared[:_NAMED]))}."

@@ -20,9 +20,8 @@ from discreet.query import (
     GroupSum,
     Histogram,
     KeyCount,
-    Missing,
-    Not,
     Of,
+    OfPersons,
     Or,
     Persons,
     Plus,
@@ -36,7 +35,7 @@ from discreet.query import (
     joined,
     key_columns,
 )
-from discreet.sql.conditions import affine, condition, rows_where
+from discreet.sql.conditions import affine, condition, rows_where, there
 from discreet.sql.dialects import rewritten
 from discreet.sql.expressions import (
     Arithmetic,
@@ -52,12 +51,12 @@ from discreet.sql.expressions import (
     Total,
     sum_ends,
 )
-from discreet.sql.grammar import From, Item, Node, Ordering, SelectQuery, tree
-from discreet.sql.joins import Tables, joined_by_where, of_each_person
+from discreet.sql.grammar import Item, Node, Ordering, SelectQuery, tree
+from discreet.sql.joins import Tables, joined_by_where
 from discreet.sql.naming import SHAPES, aggregated, brackets, calls, named, ordinal, signature, unit_of, written
 from discreet.sql.outer import Outer
-from discreet.sql.over_groups import Different
-from discreet.sql.released import UNSHOWN, Sentences
+from discreet.sql.over_groups import Different, RankOf
+from discreet.sql.released import UNSHOWN, Sentences, made_of
 from discreet.sql.rows import combined
 from discreet.sql.scope import Scope
 from discreet.sql.source import AGGREGATES, Known, folded, source
@@ -75,6 +74,8 @@ _QUANTILES = (
 )
 
 
+_MOST_RANKED = 2**12
+
 _SPREADS = {
     **dict.fromkeys(("VAR", "VARIANCE", "VAR_SAMP"), (True, False)),
     **dict.fromkeys(("STDDEV", "STD", "STDDEV_SAMP"), (True, True)),
@@ -83,13 +84,15 @@ _SPREADS = {
 }
 
 
-def parse(text: str, domain: Domain, *, table: str, unit: str | None = None, others: Sequence[Known] = ()) -> Statement:
+def parse(
+    text: str, domain: Domain, *, table: str, unit: str | None = None, rows: int = 1, others: Sequence[Known] = ()
+) -> Statement:
     """What a question asks; UnsupportedQuery, with the reason, if that is not understood in full.
 
-    unit    the column of the table that names persons, if rows are not persons
+    unit    the column of the table that names persons, if rows are not persons; rows: how many a person may have
     others  more tables that it may be about
     """
-    return parse_about(text, (Known(table, domain, unit), *others))
+    return parse_about(text, (Known(table, domain, unit, rows), *others))
 
 
 def parse_about(text: str, tables: Sequence[Known]) -> Statement:
@@ -182,9 +185,7 @@ class _Binder(Tables):
             raise self.asked.refused(
                 inner.start, "several groupings are asked for by themselves", "Leave the rest out."
             )
-        if inner is not None and self.by_person(inner):
-            return self.statement(of_each_person(self.scope(inner.source), query, inner))
-        if inner is not None:
+        if inner is not None and self.by_person(inner) is None:
             return self.outer(query, inner)
         self.refuse_distinct(query)
         star = next((item for item in query.items if item.node.kind == "star"), None)
@@ -207,38 +208,14 @@ class _Binder(Tables):
     def check_absent(self, scope: Scope, query: SelectQuery, found: Statement) -> None:
         """Of a LEFT JOIN only that is answered which is the same without the rows in which a table is missing."""
         hidden = {str(each) for alias in scope.absent for each in scope.names[alias].values()}
-        looked = {*found.where.columns, *key_columns(key.key for key in found.keys)} & hidden
+        where = EVERYTHING if query.where is None else condition(scope, query.where)
+        looked = {*where.columns, *key_columns(key.key for key in found.keys)} & hidden
         calls = [each for item in query.items for each in item.node.walk() if each.kind == "call"]
         calls = [each for each in calls if each.value[0] in AGGREGATES]
         if looked or query.having is not None or not all(_of_absent(scope, hidden, each) for each in calls):
             reason = "a LEFT JOIN has rows in which a whole table is missing: only COUNT(v.x), SUM(v.x) and the like"
             hint = "Write JOIN instead, or aggregate columns of the joined table alone."
             raise self.asked.refused(query.source.start, f"{reason} are answered", hint)
-
-    def by_person(self, query: SelectQuery) -> bool:
-        """Whether a question makes a group of each person."""
-        nodes = [item.node for item in query.items] if query.distinct is not None else list(query.group or ())
-        if self.grouping(query.source) is not None:
-            return False
-        scope = self.scope(query.source)
-        node = nodes[0] if len(nodes) == 1 and nodes[0].kind == "name" else None
-        return node is not None and folded(node.value[1]) in scope.units and not scope.known(node.value[1])
-
-    def grouping(self, source: From) -> SelectQuery | None:
-        """The question after FROM, if it is one that groups: then the outer one is about its answer."""
-        query = source.query
-        if (
-            source.name is not None
-            and (named := self.named.get(folded(source.name))) is not None
-            and named[1] < self.seen
-        ):
-            query = named[0]
-        if query is None:
-            return None
-        if query.group is not None or query.distinct is not None:
-            return query
-        plain = all(item.node.kind != "star" and calls(item.node) for item in query.items)
-        return query if plain else None
 
     def outer(self, query: SelectQuery, inner: SelectQuery) -> Statement:
         """A question about the answer of another: it chooses columns and rows of it, after the noise."""
@@ -258,11 +235,15 @@ class _Binder(Tables):
             hint = "For example (SELECT COUNT(*) FROM t)."
             raise self.asked.refused(node.start, "a question in brackets has one number here", hint)
         made = self.statement(query)
-        if made.tables != tables:
-            reason = "a question in brackets is about the same table here"
-            raise self.asked.refused(node.start, reason, "Ask it by itself.")
         found = made.outputs[0].expression
-        listed = any(isinstance(each, Different) for each in found.walk())  # of the groups of another grouping
+        if made.tables != tables:
+            known = self.asked.tabled(made.tables[0])
+            size = known.size if known is not None and found == Total(Count()) else None
+            if size is not None and made.tables[1:] == ():
+                return Exactly(size)
+            reason = "a question in brackets is about the same table here"
+            raise self.asked.refused(node.start, reason, "Ask it by itself, and divide the answers.")
+        listed = any(isinstance(each, Different | RankOf) for each in found.walk())  # of the groups of another grouping
         if listed or made.quantiles or made.gathers is not None or made.limit is not None or made.offset:
             reason = "a question in brackets has one count, sum or average here"
             raise self.asked.refused(node.start, reason, "Ask it by itself.")
@@ -335,7 +316,7 @@ class _Outputs(Sentences):
         if query.qualify is not None and query.group is None:
             raise self.scope.asked.refused(query.qualify.start, "QUALIFY is answered with GROUP BY only", SHAPES)
         made = Statement(
-            tuple(each.name for each in self.scope.tables),
+            self.scope.about,
             self.where,
             self.keys,
             outputs,
@@ -345,6 +326,7 @@ class _Outputs(Sentences):
             query.offset,
             tuple(key_order(self.keys, self.scope.domain)),
             qualify,
+            made=self.scope.made,
         )
         windows = next((each for item in query.items for each in item.node.walk() if each.kind == "over"), None)
         if windows is not None and any(map(self.unlisted, self.keys)):
@@ -358,7 +340,7 @@ class _Outputs(Sentences):
         if node.kind == "star":
             self.scope.refuse(node, "* is not answered here", SHAPES)
         if node.kind == "select":
-            return self.binder.one_number(node, tuple(each.name for each in self.scope.tables))
+            return self.binder.one_number(node, self.scope.about)
         mark = signature(self.scope, node)
         if mark in self.signatures:
             return KeyOf(self.signatures.index(mark))
@@ -376,7 +358,9 @@ class _Outputs(Sentences):
 
     def ratio(self, left: Expression, part: Question, factor: Fraction, below: Total) -> Expression:
         """A sum over the number of its rows is an average."""
-        rows = part.grouped == below.question.grouped and not isinstance(below.question, Persons)
+        persons = isinstance(getattr(below.question, "query", below.question), Persons)
+        alike = part.grouped == below.question.grouped and made_of(part) == made_of(below.question)
+        rows = alike and not persons
         if part.counting or part.where != below.question.where or not rows:
             return Sentences.ratio(self, left, part, factor, below)
         mean = MeanOf(self.moments(summand(part), part.where))
@@ -418,7 +402,7 @@ class _Outputs(Sentences):
         if len(parts) != many or any(part.kind == "star" for part in parts):
             scope.refuse(call, f"{name} takes {many} expression{'s' * (many > 1)} of columns", SHAPES)
         if name == "COUNT":
-            return Total(self.counted(combined(And, [where, self.there(parts[0])])))
+            return Total(self.counted(combined(And, [where, there(scope, parts[0])])))
         if name in ("COUNT_IF", "COUNTIF"):
             return Total(self.counted(combined(And, [where, rows_where(scope, parts[0])])))
         values = [summed(scope, part) for part in parts]
@@ -450,22 +434,6 @@ class _Outputs(Sentences):
             return slope
         return Arithmetic("-", MeanOf(one), Arithmetic("*", slope, MeanOf(other)))
 
-    def there(self, node: Node) -> Predicate:
-        """The expression has a value."""
-        scope = self.scope
-        if node.kind == "name" and folded(node.value[1]) in scope.units and not scope.known(node.value[1]):
-            return EVERYTHING  # every row is a person's
-        found = scope.column(node)
-        if found is not None and found[1].free:
-            return EVERYTHING if found[1].missing_code is None else Not(Missing(found[0]))
-        if found is not None and not found[1].coded:
-            scope.refuse(node, f"column {found[0]!r} is declared {found[1]!r}: SQL cannot ask about it", SHAPES)
-        if found is not None and found[1].missing_code is None:
-            return EVERYTHING
-        if node.kind in ("number", "text", "boolean"):
-            return EVERYTHING
-        return condition(scope, Node("is", node.start, (node,), (True, "NULL")))
-
     def check(self, node: Node, value: Value) -> None:
         try:
             check_value(value, self.scope.domain)
@@ -475,13 +443,17 @@ class _Outputs(Sentences):
     def counted(self, where: Predicate) -> Question:
         keys = self.ordered()
         if not keys:
-            return Count(where)
+            return self.made(Count(where))
         names = [key.key for key in keys]
         if any(map(self.unlisted, keys)):
             return cast("Question", self.common(names, where))
         if all(isinstance(name, str) for name in names):
-            return Histogram(names, where)  # type: ignore[arg-type]
-        return GroupCount(names, where)
+            return self.made(Histogram(names, where))  # type: ignore[arg-type]
+        return self.made(GroupCount(names, where))
+
+    def made(self, query: Any) -> Question:
+        """The query about the rows of the question, which may be made of each person's rows."""
+        return query if self.scope.made is None else OfPersons(self.scope.made, query)
 
     def common(self, names: Sequence[Any], where: Predicate) -> Any:
         """Groups by texts that nobody listed: only counts, and only by columns."""
@@ -499,8 +471,8 @@ class _Outputs(Sentences):
         if any(map(self.unlisted, keys)):
             self.common([None], where)
         if not keys and isinstance(value, Of):
-            return Sum(value.column, where)
-        return GroupSum([key.key for key in keys], value, where)
+            return self.made(Sum(value.column, where))
+        return self.made(GroupSum([key.key for key in keys], value, where))
 
     def ordered(self) -> list[GroupedBy]:
         """The keys in one order: GROUP BY a, b and GROUP BY b, a are one question."""
@@ -540,7 +512,8 @@ class _Outputs(Sentences):
             text = next(str(key.key) for key in self.keys if self.unlisted(key))
             hint = f"Count rows, COUNT(*), or list them: WHERE {text} IN ('a', 'b')."
             scope.refuse(call, "persons are not counted by keys that are not listed", hint)
-        return Total(Persons([key.key for key in self.ordered()], where))
+        where = combined(And, [where, there(scope, target)])
+        return Total(self.made(Persons([key.key for key in self.ordered()], where)))
 
     def chooses_persons(self, target: Node) -> bool:
         """Whether an expression is a person or nothing."""
@@ -557,14 +530,18 @@ class _Outputs(Sentences):
             self.scope.refuse(
                 call, reason, "Those that are common enough are shown: SELECT x, COUNT(*) ... GROUP BY x."
             )
+        missing = self.scope.domain.column(key.key).missing_code if isinstance(key.key, str) else None
+        labels = enumerate(key.labels)
+        places = tuple(place for place, each in labels if each is not None and place != missing)
+        return Different(*self.along(call, target, key, where), places)
+
+    def along(self, call: Node, target: Node, key: GroupedBy, where: Predicate) -> tuple[Question, int]:
+        """How many rows each value of an expression has, in each group, and the axis of the values."""
         if key.key in [each.key for each in self.keys]:
             self.scope.refuse(call, "what is grouped by has one value in each group", "Leave it out.")
         inner = _Outputs(self.scope, self.where, (*self.keys, key), self.signatures, self.binder)
         axis = key_order(inner.keys, self.scope.domain).index(len(self.keys))
-        missing = self.scope.domain.column(key.key).missing_code if isinstance(key.key, str) else None
-        labels = enumerate(key.labels)
-        places = tuple(place for place, each in labels if each is not None and place != missing)
-        return Different(inner.counted(combined(And, [where, self.there(target)])), axis, places)
+        return inner.counted(combined(And, [where, there(self.scope, target)])), axis
 
     def chosen_persons(self, call: Node, target: Node, where: Predicate) -> Expression:
         """COUNT(DISTINCT CASE WHEN condition THEN person END): the persons of these rows."""
@@ -609,6 +586,8 @@ class _Outputs(Sentences):
             scope.refuse(node, f"a quantile's probability lies strictly between 0 and 1, found {probability}", hint)
         if node.kind == "within" and node.value:
             probability = 1 - probability
+        if scope.made is not None:
+            return self.rank(target, probability, where)
         found = scope.column(target)
         line = affine(scope, target) if found is None else None
         if line is not None and line[0] is not None and line[1]:  # of a x + b it is a times that of x, plus b
@@ -622,6 +601,16 @@ class _Outputs(Sentences):
             reason = f"column {found[0]!r} is declared {column!r}: it has no quantiles"
             scope.refuse(node, reason, "Quantiles are of numbers.")
         return QuantileOf(found[0], probability, where)
+
+    def rank(self, target: Node, probability: Fraction, where: Predicate) -> Expression:
+        """A quantile of a number of each person, from how many persons have each."""
+        key = grouped_by(self.scope, target, written(target))
+        known = [(place, float(each)) for place, each in enumerate(key.labels) if type(each) in (int, float)]
+        if len(known) < 2 or len(known) > _MOST_RANKED or any(isinstance(each, str) for each in key.labels):
+            reason = f"a quantile of a number of each person needs 2 to {_MOST_RANKED:,} values"
+            self.scope.refuse(target, reason, "Take coarser ones: FLOOR(x / 10) * 10.")
+        counted = self.along(target, target, key, where)
+        return RankOf(*counted, tuple(sorted(known, key=lambda each: each[1])), probability)
 
 
 def determination(root: Any, one: Any, other: Any) -> Any:

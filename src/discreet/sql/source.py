@@ -65,6 +65,7 @@ SAME = {
 
 REWRITTEN = frozenset(["SAFE_DIVIDE", "DATEDIFF", "DATEADD", "DATE_ADD", "DATE_SUB", "TO_CHAR", "FORMAT_DATE"])
 REWRITTEN |= {"DATE_FORMAT", "FORMAT", "APPROX_QUANTILES", "DATE", "TO_DATE", "DIV0", "DATENAME", "DECODE"}
+REWRITTEN |= {"FORMAT_TIMESTAMP", "FORMAT_DATETIME", "BOOL_OR", "BOOL_AND", "LOGICAL_OR", "LOGICAL_AND"}
 """Calls that are read as other expressions: `dialects`."""
 
 _VALUES_OF_ROWS = _words(
@@ -162,13 +163,15 @@ _OUTSIDE = re.compile(
 @dataclass(frozen=True, slots=True)
 class Known:
     """A table that may be asked about: its name, its declared columns, the column that names a person, if any, how
-    many rows a person may have, and whether it has a row of everybody who is in any table."""
+    many rows a person may have, whether it has a row of everybody who is in any table, and how many these are, where
+    that is public and there are several tables."""
 
     name: str
     domain: Domain
     unit: str | None = None
     rows: int = 1
     everybody: bool = False
+    size: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

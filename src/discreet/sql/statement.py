@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from discreet.data import Domain
-from discreet.query import Of, Plus, Predicate, Question, Sum, Value
+from discreet.person_rows import PersonRows
+from discreet.query import Of, OfPersons, Plus, Predicate, Question, Sum, Value
 from discreet.sql.expressions import (
     Arithmetic,
     Expression,
@@ -55,6 +56,7 @@ class Statement:
     then     which of the gathered groups are kept
     below    what is asked for below it, by UNION ALL or by several groupings
     axes     the places of the keys in the order in which the queries have them
+    made     the rows that it is about, if they are made of each person's rows; the queries are about these
     """
 
     tables: tuple[str, ...]
@@ -70,6 +72,7 @@ class Statement:
     gathers: tuple[Expression, ...] | None = None
     then: Expression | None = None
     below: tuple[Statement, ...] = ()
+    made: PersonRows | None = None
 
     @property
     def expressions(self) -> Iterator[Expression]:
@@ -142,6 +145,8 @@ def shared(statement: Statement) -> Statement:
 
 
 def summand(question: Any) -> Value:
+    if isinstance(question, OfPersons):
+        return summand(question.query)
     return Of(question.column) if isinstance(question, Sum) else question.value
 
 

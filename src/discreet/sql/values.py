@@ -11,9 +11,27 @@ from typing import Any
 import numpy as np
 
 from discreet.data import Batch, Domain, common_unit
-from discreet.predicate import Among, Equals
-from discreet.query import MAX_CELLS, And, Not, Or, Predicate
-from discreet.row_functions import MAX_POWER, Bins, Cases, Choose, Fixed, Key, Lookup, Of, Plus, Power, Times, Value
+from discreet.query import (
+    MAX_CELLS,
+    MAX_POWER,
+    Among,
+    And,
+    Bins,
+    Cases,
+    Choose,
+    Equals,
+    Fixed,
+    GroupKey,
+    Lookup,
+    Not,
+    Of,
+    Or,
+    Plus,
+    Power,
+    Predicate,
+    Times,
+    Value,
+)
 from discreet.sql.conditions import condition
 from discreet.sql.grammar import Node
 from discreet.sql.rows import MAX_TABLE, NUMERIC, WHOLE, CellValues, cases, columns_of, combined, compiled, plain_value
@@ -30,7 +48,7 @@ _RISING = ("FLOOR", "CEIL", "CEILING", "ROUND", "DATE_TRUNC", "YEAR", "WIDTH_BUC
 class GroupedBy:
     """What groups are made of: a key, the labels of its groups in order (a Text has none), and what it is called."""
 
-    key: Key
+    key: GroupKey
     labels: tuple[Any, ...]
     name: str
 
