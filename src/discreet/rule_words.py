@@ -35,11 +35,11 @@ def _codes(domain: dp.Domain, name: str, first: int, last: int, inside: bool) ->
     if first > last:
         holds: dp.query.Predicate = dp.Or()
     elif not column.ordered:
-        holds = dp.Missing(name) if first == column.missing_code else dp.Equals(name, column.value(first))
+        holds = dp.Missing(name) if first == column.missing_code else dp.Equals(name, column.declared(first))
     elif first == 0 and last == column.steps and not column.missing:
         holds = dp.And()
     else:
-        holds = dp.Between(name, column.value(first), column.value(last))
+        holds = dp.Between(name, column.declared(first), column.declared(last))
     return holds if inside else dp.Not(holds)
 
 

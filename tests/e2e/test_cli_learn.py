@@ -402,6 +402,8 @@ def test_the_question_of_a_rule_can_be_asked(run, run_json):
 SMALL = dp.Domain(
     x=dp.Number(0, 1, step="0.25"),
     y=dp.Number(1, 3, step=1, missing=True),
+    day=dp.Date("1974-01-01", "1974-03-31", step="month", missing=True),
+    hour=dp.Timestamp("1974-01-01", "1974-01-01 01:59:59", step="hour"),
     town=dp.Category("north", "south", other="else", missing="unknown"),
     old=dp.Category(False, True),
     sex=dp.Category("F", "M", missing="M"),
@@ -452,6 +454,7 @@ def test_the_condition_of_every_box_and_conjunction_means_the_rule():
     rows = _everything()
     sides = [(low, high) for low in range(3) for high in range(3)]
     boxes = [BoxRule(("x", "y"), (a[0], b[0]), (a[1] + 2, b[1])) for a in sides for b in sides]
+    boxes += [BoxRule(("day", "hour"), (a[0], low), (a[1], high)) for a in sides for low in (0, 1) for high in (0, 1)]
     literals = Literals(("old", "sex"))
     pairs = [(one, other) for one in range(4) for other in range(4)]
     for rule in [*boxes, *(Conjunction(literals, pair) for pair in pairs), Conjunction(literals, ())]:

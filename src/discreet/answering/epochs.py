@@ -98,7 +98,7 @@ class EpochAnswers:
 
     def _at(self, epoch: str) -> Equals:
         column = epoch_column(self.whole.facts.domain, self.column)
-        return Equals(self.column, epoch if column.calendar else column.value(column.code(epoch)))
+        return Equals(self.column, column.declared(column.code(epoch)))
 
     def _added(
         self, cover: Sequence[AdaptiveAnswers], queries: Sequence[Question], blocks: Sequence[Sequence[Answer]]

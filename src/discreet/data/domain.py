@@ -159,6 +159,10 @@ class _Ordered(_AnyColumn):
     def value(self, code: int) -> Fraction:
         raise NotImplementedError
 
+    def declared(self, code: int) -> Fraction | str:
+        """The value of a code as predicates name it: an exact number, or ISO text."""
+        return self.value(code)
+
     def label(self, code: int) -> Level | float | None:
         if code == self.missing_code:
             return None
@@ -249,6 +253,10 @@ class Category(_AnyColumn):
         if not 0 <= code < self.size:
             raise ParameterError(f"code must be in 0..{self.size - 1}, found {code}")
         return self.levels[code]
+
+    def declared(self, code: int) -> Level:
+        """The level of a code as predicates name it."""
+        return self.value(code)
 
     def label(self, code: int) -> Level:
         return self.value(code)
@@ -457,7 +465,10 @@ class _Calendar(_Ordered):
 
     def label(self, code: int) -> str | None:
         """The first day, or the first second, of the period as ISO text."""
-        return None if code == self.missing_code else calendar.iso(self._start(code), times=self.times)
+        return None if code == self.missing_code else self.declared(code)
+
+    def declared(self, code: int) -> str:
+        return calendar.iso(self._start(code), times=self.times)
 
     def labels(self) -> list[Level | float | None]:
         starts = self.starts(np.arange(self.points, dtype=np.int64))

@@ -30,7 +30,7 @@ from discreet.errors import ParameterError
 from discreet.predicate import EVERYTHING, Among, And, Equals, Missing, Not, Or, Predicate
 from discreet.sql.dates import read_date
 from discreet.sql.grammar import SUBQUERY, Node
-from discreet.sql.rows import CellValues, combined, compiled, own_value, span
+from discreet.sql.rows import CellValues, combined, compiled, span
 from discreet.sql.scope import Scope
 from discreet.sql.source import shown
 
@@ -344,7 +344,7 @@ def value_of(scope: Scope, node: Node, name: str, column: Column) -> tuple[Any, 
 
 def _on_grid(column: Any, given: Any) -> tuple[int, Any] | None:
     (code,) = column.codes([given])
-    return None if code is None else (code, own_value(column, code))
+    return None if code is None else (code, column.declared(code))
 
 
 def rows_where(scope: Scope, node: Node) -> Predicate:

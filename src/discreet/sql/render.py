@@ -120,7 +120,7 @@ def _compared(predicate: Equals | Between | Among, column: Column, wanted: bool)
             codes = sorted({column.code(value) for value in values})
     if column.bounded and (len(codes) == 1 or type(predicate) is Between):
         return _range(said, column, codes[0], codes[-1], wanted)
-    literals = [_literal(str(column.label(code)) if column.calendar else column.value(code)) for code in codes]
+    literals = [_literal(column.declared(code)) for code in codes]
     if type(predicate) is Between:
         return f"{said} {'' if wanted else 'NOT '}BETWEEN {literals[0]} AND {literals[-1]}"
     if len(literals) == 1:

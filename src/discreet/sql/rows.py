@@ -160,21 +160,16 @@ def of_cells(name: str, column: Column, starts: Sequence[int], cells: Sequence[i
         return combined(Or, ways)
     runs = np.split(np.array(present), np.flatnonzero(np.diff(present) > 1) + 1) if present else []
     if len(starts) == column.size and len(runs) > 2 and len(present) <= 4 * len(runs):
-        return combined(Or, [*ways, Among(name, [own_value(column, code) for code in present])])
+        return combined(Or, [*ways, Among(name, [column.declared(code) for code in present])])  # type: ignore[union-attr]
     ends = [*starts[1:], column.size]
     return combined(Or, [*ways, *(span(name, column, starts[run[0]], ends[run[-1]] - 1) for run in runs)])
-
-
-def own_value(column: Any, code: int) -> Any:
-    """What predicates call a code: a level, a number, a date as text."""
-    return column.label(code) if column.calendar else column.value(code)
 
 
 def span(name: str, column: Any, first: int, last: int) -> Predicate:
     """The column has one of the codes first .. last."""
     if first > last:
         return Or()
-    low, high = own_value(column, first), own_value(column, last)
+    low, high = column.declared(first), column.declared(last)
     return Equals(name, low) if first == last else Between(name, low, high)
 
 
