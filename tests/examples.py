@@ -27,8 +27,7 @@ from discreet.erm.network import NeuralDescent
 from discreet.erm.noisy_moments import NoisyMoments
 from discreet.erm.objective_perturbation import ObjectivePerturbation
 from discreet.erm.output_perturbation import OutputPerturbation
-from discreet.erm.ranged_features import RangedFeatures
-from discreet.erm.ranged_regression import RangedRegression
+from discreet.erm.ranged import RangedFeatures, RangedRegression
 from discreet.erm.risk import Risk
 from discreet.mechanisms import (
     Conversation,

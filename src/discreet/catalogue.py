@@ -6,7 +6,7 @@ keep the old one readable.
 
 from __future__ import annotations
 
-from discreet import answering, core, data, erm, mechanisms, pac, person_rows, query
+from discreet import answering, core, data, erm, mechanisms, pac, query
 from discreet.core import Json
 from discreet.erm import (
     descent,
@@ -14,8 +14,7 @@ from discreet.erm import (
     noisy_moments,
     objective_perturbation,
     output_perturbation,
-    ranged_features,
-    ranged_regression,
+    ranged,
     scoring,
 )
 from discreet.erm.exponential import grid, line
@@ -110,9 +109,9 @@ CATALOGUE: dict[str, type] = {
     "output-perturbation/1": output_perturbation.OutputPerturbation,
     "pair-prefix/1": pac.PairPrefix,
     "permute-and-flip/1": mechanisms.PermuteAndFlip,
-    "person-key/1": person_rows.PersonKey,
-    "person-number/1": person_rows.PersonNumber,
-    "person-rows/1": person_rows.PersonRows,
+    "person-key/1": query.PersonKey,
+    "person-number/1": query.PersonNumber,
+    "person-rows/1": query.PersonRows,
     "persons/1": query.Persons,
     "pinball/1": erm.Pinball,
     "plus/1": query.Plus,
@@ -121,10 +120,10 @@ CATALOGUE: dict[str, type] = {
     "prefix-search/1": pac.PrefixSearch,
     "product-laplace-noise/1": mechanisms.ProductLaplaceNoise,
     "product-laplace/1": mechanisms.ProductLaplace,
-    "ranged-columns/1": ranged_features.RangedFeatures,
+    "ranged-columns/1": ranged.RangedFeatures,
     "ranged-features/1": erm.Ranged,
     "ranged-huber/1": erm.RangedHuber,
-    "ranged-regression/1": ranged_regression.RangedRegression,
+    "ranged-regression/1": ranged.RangedRegression,
     "rank-bounds/1": pac.RankBounds,
     "rank-quantile/1": mechanisms.RankQuantile,
     "reorder-slice-box/1": pac.ReorderSlice,

@@ -79,7 +79,7 @@ from discreet.data import (
     WholeNumber,
     common_unit,
 )
-from discreet.person_rows import PersonRows
+from discreet.person_rows import PersonKey, PersonNumber, PersonRows
 from discreet.predicate import (
     EVERYTHING,
     TOO_DEEP,

@@ -24,8 +24,7 @@ from discreet.catalogue import CATALOGUE
 from discreet.data import Needs, Offers
 from discreet.erm.objective_perturbation import ObjectivePerturbation
 from discreet.erm.output_perturbation import OutputPerturbation
-from discreet.erm.ranged_features import RangedFeatures
-from discreet.erm.ranged_regression import RangedRegression
+from discreet.erm.ranged import RangedFeatures, RangedRegression
 from discreet.errors import NotOffered, OutOfRange
 from discreet.mechanisms import Conversation, Mechanism, Stepwise
 from discreet.pac.boxes import ReorderSlice

@@ -28,7 +28,7 @@ def test_importing_discreet_imports_no_heavy_library():
     assert found.stdout.strip() == "[]"
 
 
-COMPOSED = {"mechanisms/stable.py", "pac/rank_bounds.py", "erm/ranged_features.py", "erm/ranged_regression.py"}
+COMPOSED = {"mechanisms/stable.py", "pac/rank_bounds.py", "erm/ranged.py"}
 """Mechanisms that run a part of their own inside their own run."""
 
 

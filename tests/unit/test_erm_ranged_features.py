@@ -10,7 +10,7 @@ import pytest
 import discreet as dp
 from discreet.data import Batch
 from discreet.erm import Ball, Declared, Logistic, Ranged, Risk
-from discreet.erm.ranged_features import RangedFeatures, columns_of
+from discreet.erm.ranged import RangedFeatures, columns_of
 from discreet.errors import ParameterError
 from discreet.mechanisms import RankQuantile
 

@@ -14,7 +14,7 @@ from discreet.erm.feasible_sets import Ball
 from discreet.erm.features import Declared, VectorColumn
 from discreet.erm.losses import CentredHuber, Huber, RangedHuber, Squared
 from discreet.erm.nonprivate import minimiser, risk_value
-from discreet.erm.ranged_regression import RangedRegression, _digits, promise, propose
+from discreet.erm.ranged import RangedRegression, _digits, promise, propose_target
 from discreet.erm.risk import Risk
 from discreet.erm.solvers import settled
 from discreet.errors import NothingFits, ParameterError
@@ -38,7 +38,7 @@ def risk(low=15, high=25):
 
 
 def proposed(low=15, high=25, funds=FUNDS, **more):
-    return propose(risk(low, high), settled, facts=rows(low, high, **more).facts, funds=funds)
+    return propose_target(risk(low, high), settled, facts=rows(low, high, **more).facts, funds=funds)
 
 
 def determination(found, x=X, y=Y):
@@ -80,7 +80,7 @@ def test_the_distances_of_rows_from_the_median_are_classes_by_their_binary_digit
 
 def test_no_rows_and_equal_rows_are_released_like_any():
     empty = rows(x=np.zeros((0, 3)), y=np.zeros(0), neighbours="add-remove", size=3000)
-    found = propose(risk(), settled, facts=empty.facts, funds=FUNDS)
+    found = propose_target(risk(), settled, facts=empty.facts, funds=FUNDS)
     assert found.run(empty, SeededRng(1)).shape == (5,)
     equal = rows(x=np.zeros((3000, 3)), y=np.full(3000, 20.0))
     assert abs(proposed().run(equal, SeededRng(2))[0] - 20) < 0.1
@@ -107,9 +107,9 @@ def test_few_people_are_refused_and_so_is_what_needs_another_method():
         proposed(x=X[:100], y=Y[:100])
     no_intercept = replace(risk(), features=VectorColumn("x", False))
     with pytest.raises(ParameterError, match="intercept"):
-        propose(no_intercept, settled, facts=facts, funds=FUNDS)
+        propose_target(no_intercept, settled, facts=facts, funds=FUNDS)
     with pytest.raises(ParameterError, match="Huber"):
-        propose(replace(risk(), loss=Squared()), settled, facts=facts, funds=FUNDS)
+        propose_target(replace(risk(), loss=Squared()), settled, facts=facts, funds=FUNDS)
     found = proposed()
     with pytest.raises(ParameterError, match="of one target"):
         RangedRegression(RankQuantile("x", "1/2", 1), found.distance, found.inner)

@@ -53,7 +53,6 @@ from discreet.mechanisms import (
     RankQuantile,
     StableGaussian,
 )
-from discreet.person_rows import PersonKey, PersonNumber, PersonRows
 from discreet.query import (
     Among,
     And,
@@ -68,6 +67,9 @@ from discreet.query import (
     Not,
     Of,
     Or,
+    PersonKey,
+    PersonNumber,
+    PersonRows,
     Plus,
     Power,
     Question,

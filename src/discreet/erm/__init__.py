@@ -16,9 +16,8 @@
     perturbation           objective_perturbation   the minimiser of the objective plus a random linear term
                            output_perturbation      the minimiser plus noise
 
-                           ranged_regression        the first, in a range of the target that is released before
-
-    ranges of columns      ranged_features          a solver, with numbers in ranges that are released before
+    ranges                 ranged          objective perturbation in a range of the target that is released before; a
+                                           solver, with numbers in ranges that are released before
 
     moments                noisy_moments   linear regression from noisy sums of products
 

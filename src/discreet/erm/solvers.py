@@ -27,18 +27,17 @@ from typing import Any
 from discreet.core import Funds
 from discreet.data import Facts
 from discreet.erm import (
+    Ball,
+    Loss,
+    Risk,
     descent,
     noisy_moments,
     objective_perturbation,
     output_perturbation,
-    ranged_features,
-    ranged_regression,
+    ranged,
 )
 from discreet.erm.exponential import bounds
-from discreet.erm.feasible_sets import Ball
-from discreet.erm.losses import Loss
 from discreet.erm.objective_perturbation import signal
-from discreet.erm.risk import Risk
 from discreet.mechanisms import (
     CoordinateLaplaceNoise,
     GaussianNoise,
@@ -55,7 +54,14 @@ _NOISES: dict[str, type[Noise]] = {
     "laplace": ProductLaplaceNoise,
     "coordinate-laplace": CoordinateLaplaceNoise,
 }
-SOLVERS = ("descent", *descent.SCHEDULES, *_NOISES, "exponential", "moments", "objective", "output")
+_ALONE: dict[str, Any] = {
+    "exponential": bounds,
+    "moments": noisy_moments,
+    "objective": objective_perturbation,
+    "output": output_perturbation,
+}
+"""Solvers by the module that proposes their mechanism and knows what it promises."""
+SOLVERS = ("descent", *descent.SCHEDULES, *_NOISES, *_ALONE)
 RELEASING = ("constant", "ranged")
 """Of linear regression alone: the solvers that release a middle of the target before the coefficients, if any."""
 SCALED = "scaled"
@@ -204,21 +210,14 @@ def maker(
 
 
 def _solved(name: str, risk: Risk, funds: Funds, steps: int | None, facts: Facts) -> tuple[Any, Promise]:
-    if name == "exponential":
-        drawn = bounds.propose(risk, facts=facts, funds=funds)
-        return drawn, bounds.promise(drawn, facts)
-    if name == "output":
-        perturbed = output_perturbation.propose(risk, facts=facts, funds=funds)
-        return perturbed, output_perturbation.promise(perturbed, facts)
-    if name == "moments":
-        measured = noisy_moments.propose(replace(risk, loss=risk.loss.squared()), facts=facts, funds=funds)
-        return measured, noisy_moments.promise(measured, facts)
-    if name == "objective":
-        tilted = objective_perturbation.propose(risk, facts=facts, funds=funds)
-        return tilted, objective_perturbation.promise(tilted, facts)
+    if name in _ALONE:
+        if name == "moments":
+            risk = replace(risk, loss=risk.loss.squared())
+        found = _ALONE[name].propose(risk, facts=facts, funds=funds)
+        return found, _ALONE[name].promise(found, facts)
     if name == "ranged":
-        in_range = ranged_regression.propose(risk, settled, facts=facts, funds=funds)
-        return in_range, ranged_regression.promise(in_range, facts)
+        in_range = ranged.propose_target(risk, settled, facts=facts, funds=funds)
+        return in_range, ranged.promise(in_range, facts)
     if name == "constant":
         risk.loss.check_target(facts.domain, risk.target)
         median = calibrate(lambda scale: RankQuantile(risk.target, Fraction(1, 2), 1 / scale), funds=funds, facts=facts)
@@ -229,7 +228,7 @@ def _solved(name: str, risk: Risk, funds: Funds, steps: int | None, facts: Facts
             favourite = "ranged" if risk.loss.form == "difference" else preferred(risk, facts, funds)
             return _solved(favourite, risk, funds, steps, facts)
 
-        return ranged_features.propose(risk, solve, facts=facts, funds=funds)
+        return ranged.propose_columns(risk, solve, facts=facts, funds=funds)
     noise = _NOISES.get(name)
     schedule = descent.Average if noise is not None else descent.SCHEDULES.get(name)
     descended = descent.propose(risk, facts=facts, funds=funds, noise=noise, schedule=schedule, steps=steps)

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from discreet.core import ParameterError, exact
 from discreet.data import Floats, Number
 from discreet.erm import Ball, CentredHuber, CentredSquared, Huber, Lasso, Logistic, Loss, Ridge, Risk, Softmax, Squared
-from discreet.erm.ranged_features import RangedFeatures
+from discreet.erm.ranged import RangedFeatures
 from discreet.erm.solvers import RELEASING, SCALED, methods, settled
 from discreet.estimators import input as reading
 from discreet.estimators import model_file

@@ -9,8 +9,7 @@ from fractions import Fraction
 from typing import NoReturn
 
 from discreet.data import Domain, left_columns
-from discreet.person_rows import PersonNumber, PersonRows
-from discreet.predicate import EVERYTHING, And, Equals
+from discreet.query import EVERYTHING, And, Equals, PersonNumber, PersonRows
 from discreet.sql.conditions import condition, rows_where
 from discreet.sql.grammar import SUBQUERY, From, Item, Node, SelectQuery
 from discreet.sql.naming import aggregated, calls, ordinal, written

@@ -14,10 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.errors import ParameterError
-from discreet.person_rows import PersonKey, PersonNumber, PersonRows
-from discreet.predicate import EVERYTHING, And, Predicate
-from discreet.query import Choose, Fixed
-from discreet.row_functions import Value
+from discreet.query import EVERYTHING, And, Choose, Fixed, PersonKey, PersonNumber, PersonRows, Predicate, Value
 from discreet.sql.conditions import condition, rows_where, there
 from discreet.sql.grammar import SUBQUERY, Node, SelectQuery
 from discreet.sql.naming import named, signature, written

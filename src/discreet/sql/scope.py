@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from discreet.data import JOIN, LEFT, Column, Domain, near_misses
-from discreet.person_rows import PersonRows
-from discreet.query import EVERYTHING, Predicate
+from discreet.query import EVERYTHING, PersonRows, Predicate
 from discreet.sql.grammar import Node
 from discreet.sql.source import Known, Source, character, folded, shown
 

@@ -54,9 +54,8 @@ from discreet.sql.expressions import (
 from discreet.sql.grammar import Item, Node, Ordering, SelectQuery, tree
 from discreet.sql.joins import Tables, joined_by_where
 from discreet.sql.naming import SHAPES, aggregated, brackets, calls, named, ordinal, signature, unit_of, written
-from discreet.sql.outer import Outer
 from discreet.sql.over_groups import Different, RankOf
-from discreet.sql.released import UNSHOWN, Sentences, made_of
+from discreet.sql.released import UNSHOWN, Outer, Sentences, made_of
 from discreet.sql.rows import combined
 from discreet.sql.scope import Scope
 from discreet.sql.source import AGGREGATES, Known, folded, source

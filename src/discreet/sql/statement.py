@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from discreet.data import Domain
-from discreet.person_rows import PersonRows
-from discreet.query import Of, OfPersons, Plus, Predicate, Question, Sum, Value
+from discreet.query import Of, OfPersons, PersonRows, Plus, Predicate, Question, Sum, Value
 from discreet.sql.expressions import (
     Arithmetic,
     Expression,

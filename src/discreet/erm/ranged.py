@@ -1,4 +1,4 @@
-"""Linear regression in a range of the target that is released first.
+"""Linear models in ranges that are released first: of the target, and of columns of numbers.
 
 A declared range is often far wider than the targets are spread, or they lie at one end of it; noise and ridge are by
 the range. So a small part of the price releases where the targets lie, by ranks: their median, and a distance from it
@@ -10,6 +10,10 @@ beyond which few are. The regression is then that of targets declared in the ran
     inner     objective perturbation
 
 How much of the price both get is the least of `_SHARES` with which few rows decide; if none is enough, noise dominates.
+
+Rows, too, are as long as they are declared to be, so a number whose values lie in a hundredth of its declared range is
+a coordinate of a hundredth, of which noise leaves nothing. Up to a fifth of the price releases for each such column its
+median and a distance from it beyond which few rows are; what lies between becomes [-1, 1], what lies beyond is cut.
 """
 
 from __future__ import annotations
@@ -23,12 +27,10 @@ from typing import ClassVar
 import numpy as np
 
 from discreet.core import Caps, Funds, Guarantee, NothingFits, ParameterError, Rng
-from discreet.data import Batch, Dataset, Facts, Floats, Ints, Needs
-from discreet.erm import objective_perturbation
-from discreet.erm.feasible_sets import Ball
-from discreet.erm.losses import Huber, RangedHuber
-from discreet.erm.objective_perturbation import ObjectivePerturbation
-from discreet.erm.risk import Risk, public_size
+from discreet.data import Batch, Dataset, Domain, Facts, Floats, Ints, Needs
+from discreet.erm import Ball, Declared, Huber, Ranged, RangedHuber, Risk, objective_perturbation, public_size
+from discreet.erm.descent import Descent
+from discreet.erm.objective_perturbation import ObjectivePerturbation, signal
 from discreet.mechanisms import Promise, RankQuantile, calibrate
 
 _WIDTH = 2  # the range ends this many spreads from the median
@@ -115,7 +117,7 @@ def promise(mechanism: RangedRegression, facts: Facts) -> Promise:
     return replace(found, theorem=theorem).times(float((number.high - number.low) / 2) ** 2)
 
 
-def propose(risk: Risk, settle: Settle, *, facts: Facts, funds: Funds) -> RangedRegression:
+def propose_target(risk: Risk, settle: Settle, *, facts: Facts, funds: Funds) -> RangedRegression:
     """The least share of the funds for the range, and the inner mechanism with the rest.
 
     risk    of the declared target
@@ -164,3 +166,107 @@ def ranks_within(column: str, funds: Funds, facts: Facts) -> tuple[RankQuantile,
 
 def _with_noise(column: str, q: Fraction, noise: Fraction) -> RankQuantile:
     return RankQuantile(column, q, 1 / noise)
+
+
+# Ranges of columns.
+
+_OF_COLUMNS = tuple(Fraction(1, part) for part in (20, 10, 5))
+"""Shares of the price for the ranges of all columns; the last under Gaussian noise alone."""
+_GAUSSIAN = 0.6  # of the signal under any noise: with less of it under Gaussian noise the pure book is tried first
+_CUT, _FEWEST = 40, 1 / 48
+"""Signal times tail, at most, and a tail that is always small enough: what is cut costs the more, the less noise is."""
+
+Solver = Descent | ObjectivePerturbation | RangedRegression
+Solve = Callable[[Risk, Funds], tuple[Solver, Promise]]
+
+
+@dataclass(frozen=True, slots=True)
+class RangedFeatures:
+    """Release a range of each of some columns, and what `inner` finds in rows that are cut to them.
+
+    medians    of the columns
+    distances  which quantile of the distances from its median each range ends at
+    inner      its features are Declared, and have these columns
+
+    The release is the middle and half the width of each range, in steps, and after them the coefficients.
+
+    Theorem.   A range has the price of its two quantiles (`RangedRegression`). Rows in ranges are as long as declared
+               ones at most, in either norm, so the inner mechanism's price does not depend on them. All are added up:
+               adaptive composition.
+    Accuracy.  The promise of the inner mechanism, for rows that are cut to the ranges.
+    Edges.     A range may reach beyond the declared one, which changes nothing. Missing numbers have no range.
+    Reference. docs/proofs/ranged_regression.md.
+    """
+
+    NAME: ClassVar[str] = "ranged-columns/1"
+    medians: tuple[RankQuantile, ...]
+    distances: tuple[RankQuantile, ...]
+    inner: Solver
+
+    def __post_init__(self) -> None:
+        names, features = [each.column for each in self.medians], self.inner.risk.features
+        if type(features) is not Declared or not set(names) <= set(features.columns):
+            raise ParameterError(f"inner must be about declared features with the columns {names}")
+        if not names or names != [each.column for each in self.distances]:
+            raise ParameterError(f"distances must be those of the columns {names}, at least one")
+
+    def guarantee(self, facts: Facts) -> Guarantee:
+        total = self.inner.guarantee(facts)
+        for each in (*self.medians, *self.distances):
+            total = total + each.guarantee(facts)
+        return total
+
+    def needs(self, facts: Facts) -> Needs:
+        inner = self.inner.needs(facts)
+        searched = sum((each.needs(facts).passes or 0) + 1 for each in self.medians)
+        return replace(inner, passes=(inner.passes or 0) + searched)
+
+    def run(self, data: Dataset, rng: Rng) -> Floats:
+        pairs = zip(self.medians, self.distances, strict=True)
+        found = [released_range(median, distance, data, rng) for median, distance in pairs]
+        ends: Floats = np.array(found, dtype=np.float64).ravel()
+        return np.concatenate([ends, _with_features(self.inner, self.features(ends)).run(data, rng)])
+
+    def features(self, released: Floats) -> Ranged:
+        """The features in the ranges that a release begins with."""
+        declared = self.inner.risk.features
+        assert isinstance(declared, Declared)
+        numbers = [int(each) for each in released[: 2 * len(self.medians)]]
+        names = [each.column for each in self.medians]
+        ranges = tuple(zip(names, numbers[::2], numbers[1::2], strict=True))
+        return Ranged(declared.columns, declared.norm, declared.intercept, ranges)
+
+
+def _with_features(solver: Solver, features: Ranged) -> Solver:
+    if isinstance(solver, RangedRegression):
+        return replace(solver, inner=replace(solver.inner, risk=replace(solver.risk, features=features)))
+    return replace(solver, risk=replace(solver.risk, features=features))
+
+
+def columns_of(risk: Risk, domain: Domain) -> list[str]:
+    """The columns of the features that can be cut to a range."""
+    if type(risk.features) is not Declared:
+        return []
+    found = {name: domain.column(name) for name in risk.features.columns}
+    return [name for name, column in found.items() if column.bounded and column.missing_code is None]
+
+
+def propose_columns(risk: Risk, solve: Solve, *, facts: Facts, funds: Funds) -> tuple[RangedFeatures, Promise]:
+    """The least share of the funds for the ranges, and a solver with the rest, with its promise.
+
+    solve  the solver of a risk and its promise, for these funds
+    """
+    names = columns_of(risk, facts.domain)
+    if not names:
+        raise ParameterError("ranges are released of declared columns of numbers that are never missing")
+    gaussian, found = Funds(funds.order, Caps(funds.caps.renyi, 0, funds.caps.failure)), signal(risk, facts, funds)
+    shorter, most = signal(risk, facts, gaussian) < _GAUSSIAN * found, max(_FEWEST, _CUT / max(1.0, found))
+    for book in (funds.only_pure(), gaussian) if shorter else (gaussian,):
+        for share in _OF_COLUMNS if book.caps.renyi else _OF_COLUMNS[:-1]:
+            ranks = ranks_within(names[0], book.share(share / len(names)), facts)
+            if ranks is not None and float(1 - ranks[1].q) <= most:
+                medians, distances = (tuple(replace(each, column=name) for name in names) for each in ranks)
+                inner, promise = solve(risk, book.share(1 - share))
+                theorem = f"{promise.theorem}, in ranges of columns that are released first"
+                return RangedFeatures(medians, distances, inner), replace(promise, theorem=theorem)
+    raise NothingFits("too few people, or too little is left, for ranges of the columns")
