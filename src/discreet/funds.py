@@ -119,6 +119,15 @@ class Caps(Amounts):
 
     pure: int
 
+    @property
+    def first(self) -> int:
+        """The cap of the ledger's first book: the Renyi book where there is one."""
+        return self.pure if self.renyi is None else self.renyi
+
+    def in_first(self, amounts: Amounts) -> int | None:
+        """What of these amounts is in the first book, in nano-units; None is infinite."""
+        return amounts.pure if self.renyi is None else amounts.renyi
+
     @staticmethod
     def of(order: Fraction | None, budget: Budget, failure_share: Fraction) -> Caps:
         """The caps that keep the budget's promise when the Renyi book has this order."""

@@ -173,7 +173,22 @@ class _Counting:
         return np.ones(batch.rows)
 
 
-class _OneNumber:
+class _OfRows:
+    """A query about the rows that satisfy a predicate."""
+
+    __slots__ = ()
+    where: Predicate
+
+    @property
+    def atoms(self) -> int:
+        return self.where.atoms
+
+    def rows(self, domain: Domain) -> Predicate:
+        """The rows that are counted or summed."""
+        return self.where
+
+
+class _OneNumber(_OfRows):
     """A query whose sum is one number."""
 
     __slots__ = ()
@@ -208,14 +223,6 @@ class Count(_Counting, _OneNumber):
     def scope(self) -> frozenset[str]:
         return frozenset(self.where.columns)
 
-    @property
-    def atoms(self) -> int:
-        return self.where.atoms
-
-    def rows(self, domain: Domain) -> Predicate:
-        """The rows that are counted."""
-        return self.where
-
     def partial(self, batch: Batch) -> IntArray:
         return np.asarray(np.count_nonzero(self.where.mask(batch)), dtype=np.int64)
 
@@ -235,7 +242,7 @@ class Count(_Counting, _OneNumber):
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class _OverColumns:
+class _OverColumns(_OfRows):
     """A query about several columns, of the rows that satisfy a predicate."""
 
     columns: tuple[str, ...]
@@ -254,14 +261,6 @@ class _OverColumns:
     @property
     def scope(self) -> frozenset[str]:
         return frozenset((*self.columns, *self.where.columns))
-
-    @property
-    def atoms(self) -> int:
-        return self.where.atoms
-
-    def rows(self, domain: Domain) -> Predicate:
-        """The rows that are counted or summed."""
-        return self.where
 
 
 # One row falls in at most one cell. Adding it moves one cell by 1; replacing it may move two cells, in opposite ways.
@@ -410,14 +409,6 @@ class Sum(_OneNumber):
     def scope(self) -> frozenset[str]:
         return self._vector.scope
 
-    @property
-    def atoms(self) -> int:
-        return self.where.atoms
-
-    def rows(self, domain: Domain) -> Predicate:
-        """The rows that are summed."""
-        return self.where
-
     def weights(self, batch: Batch) -> Floats:
         column = batch.domain.column(self.column)
         if not column.bounded:
@@ -539,7 +530,7 @@ class VectorSum(_OverColumns):
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class _InGroups:
+class _InGroups(_OfRows):
     """A query about groups that keys make of the rows: one axis for each key; without keys it is one number."""
 
     keys: tuple[GroupKey, ...]
@@ -561,10 +552,6 @@ class _InGroups:
     @property
     def atoms(self) -> int:
         return self.where.atoms + key_atoms(self.keys)
-
-    def rows(self, domain: Domain) -> Predicate:
-        """The rows that are counted or summed."""
-        return self.where
 
     def with_order(self, names: Iterable[str]) -> Self:
         return self
@@ -589,7 +576,23 @@ class _InGroups:
         return self.places(batch)[mask], mask, None if counts is None else counts[mask]
 
 
-class GroupCount(_InGroups, _Counting):
+class _CountInGroups(_InGroups, _Counting):
+    """A number of rows, or of persons, in each group; for tallies every row is a person."""
+
+    __slots__ = ()
+
+    def __init__(self, keys: Iterable[GroupKey], where: Predicate = EVERYTHING) -> None:
+        exact.freeze(self, keys=tuple(keys), where=where)
+        self._check()
+
+    def tallies(self, domain: Domain) -> tuple[Tally, ...]:
+        return (Tally(self.where.coded(domain), coded_keys(self.keys, domain), self.shape(domain)),)
+
+    def of_tallies(self, domain: Domain, found: Sequence[Tallied]) -> IntArray:
+        return found[0].counted(self.shape(domain))
+
+
+class GroupCount(_CountInGroups):
     """How many rows are in each group, among those that satisfy a predicate.
 
     Theorem.   As for Histogram: a row is in one group. add-remove: |d|_1 = |d|_2^2 = |d|_inf = 1; replace-one: |d|_1 =
@@ -600,10 +603,6 @@ class GroupCount(_InGroups, _Counting):
     __slots__ = ()
     NAME: ClassVar[str] = "group-count/1"
 
-    def __init__(self, keys: Iterable[GroupKey], where: Predicate = EVERYTHING) -> None:
-        exact.freeze(self, keys=tuple(keys), where=where)
-        self._check()
-
     def partial(self, batch: Batch) -> IntArray:
         return self.weighted(batch, None)
 
@@ -611,12 +610,6 @@ class GroupCount(_InGroups, _Counting):
         place, _, times = self._chosen(batch, counts)
         shape = self.shape(batch.domain)
         return np.bincount(place, times, math.prod(shape)).astype(np.int64, copy=False).reshape(shape)
-
-    def tallies(self, domain: Domain) -> tuple[Tally, ...]:
-        return (Tally(self.where.coded(domain), coded_keys(self.keys, domain), self.shape(domain)),)
-
-    def of_tallies(self, domain: Domain, found: Sequence[Tallied]) -> IntArray:
-        return found[0].counted(self.shape(domain))
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         self.where.check(facts.domain)
@@ -710,8 +703,7 @@ class GroupSum(_InGroups):
         return self.value.unit(facts.domain)
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class Persons:
+class Persons(_CountInGroups):
     """How many persons have at least one row that satisfies a predicate, in each group if there are keys.
 
     A person with rows in several groups is counted once in each of them. The keys are those of a GroupCount: names of
@@ -729,63 +721,20 @@ class Persons:
                persons of the only table is public (`public`); of several tables a person may have no row in one.
     """
 
+    __slots__ = ()
     NAME: ClassVar[str] = "persons/1"
     by_person: ClassVar[bool] = True
-    counting: ClassVar[Literal[True]] = True
-    monotone: ClassVar[bool] = True
-    marginal: ClassVar[bool] = False
-    keys: tuple[GroupKey, ...]
-    where: Predicate
 
     def __init__(self, keys: str | Iterable[GroupKey] = (), where: Predicate = EVERYTHING) -> None:
-        counted = GroupCount((keys,) if isinstance(keys, str) else keys, where)
-        exact.freeze(self, keys=counted.keys, where=counted.where)
-
-    @property
-    def _rows(self) -> GroupCount:
-        """The same count of rows."""
-        return GroupCount(self.keys, self.where)
-
-    @property
-    def grouped(self) -> bool:
-        return bool(self.keys)
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        return self._rows.groups
-
-    @property
-    def scope(self) -> frozenset[str]:
-        return self._rows.scope
-
-    @property
-    def atoms(self) -> int:
-        return self._rows.atoms
-
-    def rows(self, domain: Domain) -> Predicate:
-        """The rows of which one is enough to be counted."""
-        return self.where
-
-    def with_order(self, names: Iterable[str]) -> Self:
-        return self
-
-    def shape(self, domain: Domain) -> tuple[int, ...]:
-        return self._rows.shape(domain)
+        super().__init__((keys,) if isinstance(keys, str) else keys, where)
 
     def partial(self, batch: Batch) -> IntArray:
         """The persons of one batch: a dataset cuts its batches between persons for a function that looks at them."""
         shape, mask = self.shape(batch.domain), self.where.mask(batch)
-        persons, place, cells = batch.persons[mask], self._rows.places(batch)[mask], math.prod(shape)
+        persons, place, cells = batch.persons[mask], self.places(batch)[mask], math.prod(shape)
         # Persons are numbered below the number of rows, 2^31, and there are at most 2^26 groups: below 2^62.
         once = np.unique(np.unique(persons, return_inverse=True)[1] * cells + place)
         return np.bincount(once % cells, minlength=cells).astype(np.int64).reshape(shape)
-
-    def tallies(self, domain: Domain) -> tuple[Tally, ...]:
-        """Of rows: for a dataset in which every row is a person."""
-        return self._rows.tallies(domain)
-
-    def of_tallies(self, domain: Domain, found: Sequence[Tallied]) -> IntArray:
-        return self._rows.of_tallies(domain, found)
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         self.where.check(facts.domain)
@@ -802,9 +751,6 @@ class Persons:
             moved = min(2 * most, groups)
             return Sensitivity(l1=moved, l2_squared=moved, linf=1, range=2)
         return Sensitivity(l1=most, l2_squared=most, linf=1, range=1)
-
-    def unit(self, facts: Facts) -> Fraction:
-        return Fraction(1)
 
     def public(self, facts: Facts) -> int | None:
         """The number of persons, where it is public: of all, under replace-one, in a table that has them all."""

@@ -198,11 +198,14 @@ class RemoteSession(Shown):
     def _at(self, what: str = "") -> str:
         return f"/v1/tables/{urllib.parse.quote(self.name, safe='')}{what}"
 
-    def _get(self, what: str = "") -> Any:
-        return self._line.call("GET", self._at(what))
+    def _get(self, what: str = "") -> dict[str, Any]:
+        found: dict[str, Any] = self._line.call("GET", self._at(what))
+        return found
 
-    def _post(self, what: str, body: dict[str, Any], request: str | None, question: str = "") -> Any:
-        return self._line.call("POST", self._at(what), body, request or secrets.token_hex(16), question)
+    def _post(self, what: str, body: dict[str, Any], request: str | None, question: str = "") -> dict[str, Any]:
+        path = self._at(what)
+        found: dict[str, Any] = self._line.call("POST", path, body, request or secrets.token_hex(16), question)
+        return found
 
     # Asking.
 
@@ -242,7 +245,7 @@ class RemoteSession(Shown):
 
     def history(self, most: int = 50) -> list[dict[str, Any]]:
         """What was asked and told under this name, newest first."""
-        found: list[dict[str, Any]] = self._get(f"/history?most={int(most)}")
+        found: list[dict[str, Any]] = self._line.call("GET", self._at(f"/history?most={int(most)}"))
         return found
 
     def known(self) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
@@ -259,13 +262,11 @@ class RemoteSession(Shown):
 
     def plan(self, kind: str, **given: Any) -> dict[str, Any]:
         """Every method for one kind of release side by side, before anything is spent; as `POST /plan` takes it."""
-        found: dict[str, Any] = self._post("/plan", {"kind": kind, **given}, None)
-        return found
+        return self._post("/plan", {"kind": kind, **given}, None)
 
     def certificate(self, entry: int) -> dict[str, Any]:
         """The certificate of a charge of this analyst."""
-        found: dict[str, Any] = self._get(f"/certificates/{int(entry)}")
-        return found
+        return self._get(f"/certificates/{int(entry)}")
 
     # Learning.
 
@@ -314,8 +315,7 @@ class RemoteSession(Shown):
     def suggest_bounds(self, column: str, *, request: str | None = None, **given: Any) -> dict[str, Any]:
         """Bounds of a column, found among its rows: low, high and step, what is promised, and what it cost."""
         body = {"column": column, **{name: _spelled(value) for name, value in given.items()}}
-        found: dict[str, Any] = self._post("/suggest-bounds", body, request)
-        return found
+        return self._post("/suggest-bounds", body, request)
 
     def synthetic(
         self,

@@ -472,6 +472,14 @@ def read_schema(path: str | os.PathLike[str]) -> Schema | DatabaseSchema:
         raise SchemaError(f"{where.name}: {error}") from None
 
 
+def read_with_ledger(path: str | os.PathLike[str]) -> tuple[Schema | DatabaseSchema, Path | Address]:
+    """The schema in this file, and the ledger that it must name."""
+    where, schema = Path(path), read_schema(path)
+    if schema.ledger is None:
+        raise ParameterError(f'{where.name} names no ledger: add ledger = "{where.stem}.ledger" to it')
+    return schema, schema.ledger
+
+
 def draft(*paths: str | os.PathLike[str]) -> str:
     """The text of a schema for data files, from the names (and, in Parquet, the types) of their columns alone."""
     sources = [Path(path) for path in paths]

@@ -125,15 +125,8 @@ class Session(Shown):
         if isinstance(table, Database):
             self.database, table = table, table.view(table.persons or table.tables[0])
         self._given: dict[str, Any] = {
-            **{
-                "price": price,
-                "alpha": alpha,
-                "beta": beta,
-                "questions": questions,
-                "scopes": scopes,
-                "method": method,
-            },
-            **{"sample": sample, "allowance": allowance, "max_price": max_price, "rng": rng},
+            **{"price": price, "alpha": alpha, "beta": beta, "questions": questions, "scopes": scopes},
+            **{"method": method, "sample": sample, "allowance": allowance, "max_price": max_price, "rng": rng},
         }
         if not isinstance(ledger, Ledger):
             raise ParameterError(f"ledger must be a Ledger, found a {type(ledger).__name__}")
@@ -263,10 +256,9 @@ class Session(Shown):
     def remembered(self, question: str | Count | Sum | Histogram) -> Answer | None:
         """The answer, if the same was answered before or is public: it is free, reads no rows, writes nothing and waits
         for nobody. None: `ask` may know it all the same, or buy it."""
-        if self.database is not None:
-            return self.about(question).remembered(question)
-        asked = self._assembly(question)
-        return None if asked.unlisted is not None else self._remembered(asked)
+        session = self.about(question)
+        asked = session._assembly(question)
+        return None if asked.unlisted is not None else session._remembered(asked)
 
     def _remembered(self, asked: Assembly) -> Answer | None:
         from discreet.answering import drawn
@@ -309,32 +301,26 @@ class Session(Shown):
 
     def summed(self, question: str | Count | Sum | Histogram) -> list[str]:
         """The numbers whose values a question adds up, each once: they are read within their declared bounds."""
-        if self.database is not None:
-            return self.about(question).summed(question)
-        sums = [each for each in self._assembly(question).questions if not each.counting]
+        session = self.about(question)
+        sums = [each for each in session._assembly(question).questions if not each.counting]
         names = dict.fromkeys(name for each in sums for name in summed_columns(each))
-        return [name for name in names if self.table.facts.domain.column(name).bounded]
+        return [name for name in names if session.table.facts.domain.column(name).bounded]
 
     def check(self, question: str | Count | Sum | Histogram) -> None:
         """Refuse, with the reason, what cannot be asked. Looks at public things only and spends nothing."""
-        if self.database is not None:
-            return self.about(question).check(question)
-        self._assembly(question)
+        self.about(question)._assembly(question)
 
     def cells(self, question: str | Count | Sum | Histogram) -> int:
         """How many numbers are counted, drawn or shown for the answer: known before anything is priced."""
-        if self.database is not None:
-            return self.about(question).cells(question)
-        asked, domain = self._assembly(question), self.table.facts.domain
+        session = self.about(question)
+        asked, domain = session._assembly(question), session.table.facts.domain
         counted = sum(math.prod(each.shape(domain)) for each in asked.questions)
         groups = math.prod(len(key.labels) for key in asked.statement.keys)
         return max(counted + len(asked.quantiles) * groups, len(asked.statement.outputs) * groups)
 
     def parts(self, question: str | Count | Sum | Histogram) -> list[Question]:
         """The linear queries that a question is made of, each once; public, and spends nothing."""
-        if self.database is not None:
-            return self.about(question).parts(question)
-        return list(self._assembly(question).questions)
+        return list(self.about(question)._assembly(question).questions)
 
     def price(self, question: str | Count | Sum | Histogram) -> Cost:
         """What `ask` would charge for this question now, at most: printed, which part of the budget that is and the
@@ -342,12 +328,11 @@ class Session(Shown):
 
         Free, and nothing is written: it follows from the question, the declaration and what was released before.
         """
-        if self.database is not None:
-            return self.about(question).price(question)
-        asked = self._assembly(question)
+        session = self.about(question)
+        asked = session._assembly(question)
         if asked.unlisted is not None:
-            return self._keys_cost(asked.unlisted)[1]
-        return self._cost(self._sharing(asked)._bill(asked))
+            return session._keys_cost(asked.unlisted)[1]
+        return session._cost(session._sharing(asked)._bill(asked))
 
     def _keys_cost(self, keys: KeyCount) -> tuple[Fraction, Cost]:
         """What part of the budget keys that nobody listed are shown for, and what that is now."""
@@ -391,10 +376,9 @@ class Session(Shown):
         guarantees = [each.guarantee(self.table.facts) for each in bill]
         prices = [self.ledger.price(each) for each in guarantees]
         caps = self.ledger.caps
-        cap = caps.pure if caps.renyi is None else caps.renyi
-        nano = sum((each.pure if caps.renyi is None else each.renyi) or 10**30 for each in prices)
+        nano = sum(caps.in_first(each) or 10**30 for each in prices)
         delta, whole = self.ledger.budget.delta, functools.reduce(operator.add, guarantees) if guarantees else None
-        return Cost(nano, cap=cap, delta=delta, guarantee=whole)
+        return Cost(nano, cap=caps.first, delta=delta, guarantee=whole)
 
     def more_like(self, answer: Answer) -> int | None:
         """About how many more answers at this price fit into what is left; after a free one, how many counts of
@@ -407,9 +391,7 @@ class Session(Shown):
     def budget(self) -> tuple[int, int]:
         """What is left for this session and what the whole budget was, in nano-units of the ledger's first book."""
         left = self.ledger.remaining(allowance=self._allowance)
-        if left.caps.renyi is None:
-            return left.pure or 0, left.caps.pure
-        return left.renyi or 0, left.caps.renyi
+        return left.caps.in_first(left) or 0, left.caps.first
 
     def known(self) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
         """The largest sets of columns that synthetic rows follow; and those that were measured too, but that the
@@ -617,13 +599,12 @@ class Session(Shown):
     def bound(self, question: str | Count | Sum | Histogram) -> dict[str, Any] | None:
         """How near the answer would be if it were bought now, known before: ± this much, in its unit. For counts and
         sums for a price; None for what depends on the rows, as the bound of an average or of a quantile does."""
-        if self.database is not None:
-            return self.about(question).bound(question)
-        asked = self._assembly(question)
-        unit, price = asked.plain_unit(), self._terms.price
+        session = self.about(question)
+        asked, price = session._assembly(question), session._terms.price
+        unit = asked.plain_unit()
         if unit is None or price is None:
             return None
-        return {"error_bound": self._bound_for(price, asked.questions), "unit": unit}
+        return {"error_bound": session._bound_for(price, asked.questions), "unit": unit}
 
     def _bound_for(self, part: Fraction, parts: Sequence[Question]) -> float:
         """How near the numbers of a question of one part would be for this part of the budget."""

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import norm
 
 from discreet.answering import averaged_weights as mwem
-from discreet.answering.averaged_weights import AveragedWeights, averaged_weights, rows_needed
+from discreet.answering.averaged_weights import AveragedWeights, averaged_weights
 from discreet.answering.workload import Marginals, answers, bound, marginals, methods
 from discreet.data import Category, Domain, Number, Table
 from discreet.errors import ParameterError
@@ -271,6 +271,26 @@ def test_whatever_is_selected_the_regret_is_bounded():
                 gained += (1 if chosen % 2 == 0 else -1) * missed[chosen // 2]
                 weights.update(int(chosen))
             assert gained <= math.log(16) / float(step) + rounds * float(step) / 8 + 1e-9
+
+
+def rows_needed(
+    alpha: float | str,
+    beta: float | str,
+    *,
+    cells: int,
+    numbers: int,
+    rho: float | None = None,
+    epsilon: float | None = None,
+    rows_per_person: int = 1,
+) -> int:
+    """The least n for which the theorem, with T = ceil(2 ln D / alpha^2) and step = 2 alpha, promises alpha n: for zCDP
+    rho or for pure epsilon."""
+    part, failure = float(alpha), Fraction(str(beta))
+    rounds = max(1, math.ceil(2 * math.log(cells) / part**2))
+    span = math.sqrt(8 * rho / rounds) if rho is not None else (epsilon or 0.0) / rounds
+    rate = span / (2 * rows_per_person)
+    regret = math.log(cells) / (2 * part * rounds) + part / 4
+    return math.ceil(mwem._error(0, 0.0, numbers, rounds, 1.0, rate, failure) / (part - regret))
 
 
 def test_at_the_stated_number_of_rows_all_answers_are_within_alpha():

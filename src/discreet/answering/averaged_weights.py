@@ -183,28 +183,6 @@ def averaged_weights(questions: Sequence[Question], facts: Facts, *, funds: Fund
     return best(min((2**power for power in range(most.bit_length())), key=guessed), 20)
 
 
-def rows_needed(
-    alpha: Exact,
-    beta: Exact,
-    *,
-    cells: int,
-    numbers: int,
-    rho: float | None = None,
-    epsilon: float | None = None,
-    rows_per_person: int = 1,
-) -> int:
-    """The least n for which the theorem, with T = ceil(2 ln D / alpha^2) and step = 2 alpha, promises alpha n: for zCDP
-    rho or for pure epsilon."""
-    part, failure = float(exact.probability(alpha=alpha)), exact.probability(beta=beta)
-    if (rho is None) == (epsilon is None):
-        raise ParameterError("give rho or epsilon, and not both")
-    rounds = max(1, math.ceil(2 * math.log(cells) / part**2))
-    span = math.sqrt(8 * rho / rounds) if rho is not None else (epsilon or 0.0) / rounds
-    rate = span / (2 * rows_per_person)
-    regret = math.log(cells) / (2 * part * rounds) + part / 4
-    return math.ceil(_error(0, 0.0, numbers, rounds, 1.0, rate, failure) / (part - regret))
-
-
 def cells_of(queries: Sequence[Question], domain: Domain) -> int:
     """The cells of all columns that the queries mention, if they can be listed."""
     cells = math.prod(_sizes(queries, domain).values())

@@ -48,8 +48,8 @@ class Disclosure:
 
     questions  numbers that were asked for, the one at hand included: a histogram of C cells is C of them
     tops       how many of the earlier ones made a threshold fire
-    nats       the length of all numbers released before, tops' answers included: a sum of `length_of`, `uniform_nats`
-               and `nats`; math.inf if something was released that has no such length (a model, say)
+    nats       the length of all numbers released before, tops' answers included: a sum of `length_of` and
+               `nats`; math.inf if something was released that has no such length (a model, say)
     rate       the sum of `rate_of` over everything charged to the table, open thresholds included
     limit      a rate that was named before the first release: that at which the budget would be spent, say. The bound
                by privacy is best when the rate is near it, and valid for every rate
@@ -76,7 +76,7 @@ class Drift:
     """How far the rows may be from the population: to be added to the bound that an answer carries.
 
     fraction  of the persons                 count  in the query's numbers: fraction times persons times rows a person
-    source    "privacy", "description" or "workload"
+    source    "privacy" or "description"
     """
 
     fraction: float
@@ -103,12 +103,6 @@ def drift(facts: Facts, told: Disclosure, *, beta: float, failure: float, random
     bounds = [(by_privacy(told, beta=beta, failure=third), "privacy"), (by_length, "description")]
     bound, source = min(bounds, key=lambda pair: pair[0])
     return Drift.of(min(1.0, bound), persons, facts, source)
-
-
-def workload_drift(facts: Facts, questions: int, *, failure: float, random_sample: bool) -> Drift:
-    """The bound for this many questions that were fixed before anything was released about the rows."""
-    persons = _sampled(facts, random_sample)
-    return Drift.of(by_workload(questions, persons=persons, failure=failure), persons, facts, "workload")
 
 
 def by_workload(questions: int, *, persons: int, failure: float) -> float:
@@ -175,11 +169,6 @@ def distance(rate: float, *, failure: float, may_fail: float = 0.0) -> float:
 def rate_of(guarantee: Guarantee) -> float:
     """The largest of its Renyi divergences over their orders: below it, a release is like one of that zCDP."""
     return max(value / order for order, value in zip(ORDERS, guarantee.renyi, strict=True)) * _ROUND_UP
-
-
-def uniform_nats(numbers: int, values: int) -> float:
-    """The length of released numbers, each one of this many values that were public in advance."""
-    return exact.whole(minimum=0, numbers=numbers) * math.log(exact.whole(values=values))
 
 
 def nats(values: Floats, *, guess: Floats | float, scale: float) -> float:

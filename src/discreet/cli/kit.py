@@ -258,12 +258,9 @@ def ledger_at(path: Path | Address) -> dp.Ledger:
 
 def schema_at(path: Path) -> tuple[Any, Path | Address]:
     """The schema in this file, of one table or of several, and the ledger that it must name."""
-    from discreet.schema import read_schema
+    from discreet.schema import read_with_ledger
 
-    schema = read_schema(path)
-    if schema.ledger is None:
-        raise ParameterError(f'{path.name} names no ledger: add ledger = "{path.stem}.ledger" to it')
-    return schema, schema.ledger
+    return read_with_ledger(path)
 
 
 # How a command prints.

@@ -35,7 +35,7 @@ from discreet.data.calendar import iso_text
 from discreet.data.database import JOIN, LEFT, Database, TableFacts, View, left_columns, priced_relation
 from discreet.data.declaration import column_record, people, plain
 from discreet.data.declaration import sheet as declaration_sheet
-from discreet.data.distinct import DistinctRows
+from discreet.data.distinct import DistinctRows, RowsOf
 from discreet.data.domain import (
     AnyNumber,
     Bits,

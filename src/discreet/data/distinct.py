@@ -14,10 +14,53 @@ import numpy.typing as npt
 
 from discreet.core import Codes, ParameterError
 from discreet.data.ingest import PrivateRows
-from discreet.data.rows import Batch, Dataset, Filter, Slice, Summand, Summed, is_dataset, row_function, snapshot_of
+from discreet.data.rows import (
+    Batch,
+    Dataset,
+    Filter,
+    Slice,
+    Summand,
+    Summed,
+    is_dataset,
+    refuse_to_leave,
+    row_function,
+    snapshot_of,
+)
 
 
-class DistinctRows(PrivateRows):
+class RowsOf:
+    """The rows of another dataset, behind the same doors."""
+
+    __slots__ = ()
+    _table: Dataset
+
+    def check_source(self) -> None:
+        """LedgerMismatch if the table's file changed since it was made."""
+        self._table.check_source()
+
+    @property
+    def offers(self) -> Any:
+        """What the table offers."""
+        return self._table.offers
+
+    def exact_sum(self, query: Summand[Summed] | Callable[[Batch], Summed]) -> Summed:
+        """The exact sum of a query, or of a bounded integer function of the rows. Not private."""
+        return self._table.exact_sum(query)
+
+    def exact_gather(self, take: Callable[[Batch], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        """What a function finds in the rows, all of it, in no promised order. Not private."""
+        return self._table.exact_gather(take)
+
+    def exact_slices(self, slices: Sequence[Slice], *, where: Filter | None = None, disjoint: bool) -> list[Codes]:
+        """The exact most extreme values of columns. Not private."""
+        return self._table.exact_slices(slices, where=where, disjoint=disjoint)
+
+    __reduce_ex__ = refuse_to_leave
+    __copy__ = refuse_to_leave
+    __deepcopy__ = refuse_to_leave
+
+
+class DistinctRows(RowsOf, PrivateRows):
     """A dataset that gives the sums of another one, from its distinct rows where they are fewer than half.
 
     Theorem.   Every sum is equal to the table's, bit for bit: a query's `weighted` on the distinct rows with their
@@ -42,15 +85,6 @@ class DistinctRows(PrivateRows):
         self._columns, self._looked = table.facts.domain.digits, False
         self._counted: tuple[Batch, Codes] | None = None
 
-    def check_source(self) -> None:
-        """LedgerMismatch if the table's file changed since it was made."""
-        self._table.check_source()
-
-    @property
-    def offers(self) -> Any:
-        """What the table offers."""
-        return self._table.offers
-
     def exact_sum(self, query: Summand[Summed] | Callable[[Batch], Summed]) -> Summed:
         """The exact sum of a query, or of a bounded integer function of the rows. Not private."""
         weighted = getattr(query, "weighted", None)
@@ -67,14 +101,6 @@ class DistinctRows(PrivateRows):
     def snapshot(self) -> AbstractContextManager[None]:
         """All sums in this block are of the same rows, if the table's rows may change."""
         return snapshot_of(self._table)
-
-    def exact_gather(self, take: Callable[[Batch], npt.NDArray[Any]]) -> npt.NDArray[Any]:
-        """What a function finds in the rows, all of it, in no promised order. Not private."""
-        return self._table.exact_gather(take)
-
-    def exact_slices(self, slices: Sequence[Slice], *, where: Filter | None = None, disjoint: bool) -> list[Codes]:
-        """The exact most extreme values of columns. Not private."""
-        return self._table.exact_slices(slices, where=where, disjoint=disjoint)
 
     def _in_keys(self, partial: Callable[[Batch], object]) -> bool:
         """Whether the function looks at columns that are in the keys only, as it shows on no rows."""

@@ -29,7 +29,7 @@ from discreet.data import Batch, Dataset, Facts, Floats, IntArray, Ints, Needs
 from discreet.erm import Risk, blocks, public_size
 from discreet.erm.gradient import lengths
 from discreet.erm.nonprivate import accelerated
-from discreet.erm.output_perturbation import gram, short_up
+from discreet.erm.output_perturbation import PublicNumbers, gram, short_up
 from discreet.mechanisms import (
     GaussianNoise,
     ProductLaplaceNoise,
@@ -40,13 +40,10 @@ from discreet.mechanisms import (
     calibrate,
 )
 
-_DIMENSION = 2**12  # coordinates: a matrix of that size is decomposed
 _ROWS = 2**13  # rows in a block: sums of 24-bit times 16-bit integers stay below 2^53
 _LIMB = 2**24  # slopes and iterates are integers of limbs of 24 bits
 _SLOPE_BITS = 47  # of the steepest slope
 _DOUBT = Fraction(1, 2**45)  # of the steepest slope: how far off one row's slope may be computed
-_SMALL = Fraction(1, 2**200)  # products of a few of these are floats
-_MOST_PASSES = 10**7  # of the slow solver, for each factor of e
 _NEWTON, _FAST = 40, 400  # passes of the fast solvers
 _AGAIN, _HALVED = 8, 4  # how often Newton's method begins anew where it stopped, and how often a step is halved
 _FEW = 2**12  # rows that a first guess is made from, at least; at most eight times as many
@@ -109,7 +106,7 @@ class ObjectivePerturbation:
 
     def guarantee(self, facts: Facts) -> Guarantee:
         known = _PublicNumbers(self.risk, self.ridge, facts)
-        self._check(known)
+        known.check(self.tolerance, known.norm, known.strength, known.slope, self.grid, self.tolerance, self.step)
         apart = self.apart(known)
         blurred = self.blur.guarantee(apart, unit=self.step, dimension=known.dimension, neighbours=facts.neighbours)
         return known.price(self.noise, self.grid) + blurred
@@ -119,16 +116,6 @@ class ObjectivePerturbation:
         root = exact.root_up(Fraction(known.dimension))
         distance = 2 * self.tolerance + self.grid * root / known.strength
         return lengths(math.floor((distance / self.step + root) ** 2), known.dimension)
-
-    def _check(self, known: _PublicNumbers) -> None:
-        for size in (known.norm, known.strength, known.slope, self.grid, self.tolerance, self.step):
-            if not _SMALL < size < 1 / _SMALL:
-                raise ParameterError(f"{exact.shown(size)} is beyond what this solver computes with: use other units")
-        if self.tolerance < known.least_tolerance():
-            least = exact.shown(known.least_tolerance())
-            raise ParameterError(f"tolerance must be at least {least} here, found {exact.shown(self.tolerance)}")
-        if known.slowest() > _MOST_PASSES:
-            raise ParameterError("ridge is too weak beside the curvature of the loss: no solver would come to an end")
 
     def needs(self, facts: Facts) -> Needs:
         width = self.risk.features.dimension(facts.domain)
@@ -242,39 +229,26 @@ def _with_noise(known: _PublicNumbers, law: type[VectorNoise], scale: Fraction) 
     return ObjectivePerturbation(risk, ridge, law(scale), grid, tolerance, step, law(short_up(blur)))
 
 
-class _PublicNumbers:
-    """Exact public numbers of a problem, each rounded up."""
+class _PublicNumbers(PublicNumbers):
+    solver: ClassVar[str] = "objective perturbation"
 
     def __init__(self, risk: Risk, ridge: Fraction, facts: Facts) -> None:
-        domain, loss, features = facts.domain, risk.loss, risk.features
-        loss.check_target(domain, risk.target)
-        curve = loss.curvature()
-        if not loss.convex or loss.form == "custom":
-            raise ParameterError("objective perturbation rests on convexity: it takes no custom gradient")
-        if curve is None:
-            raise ParameterError(f"objective perturbation needs a smooth loss; {type(loss).__name__} has corners")
+        super().__init__(risk, facts)
+        loss, features, domain = risk.loss, risk.features, facts.domain
         if risk.penalty.lasso:
             raise ParameterError("objective perturbation needs a smooth objective: it takes no lasso")
-        self.risk, self.facts, self.size, self.classes = risk, facts, public_size(facts), loss.margins
-        self.dimension, self.width = risk.dimension(domain), features.dimension(domain)
-        if self.dimension > _DIMENSION:
-            raise ParameterError(f"objective perturbation takes up to {_DIMENSION} coordinates, found {self.dimension}")
-        if features.bound_squared(domain) >= 2**31:
-            raise ParameterError("the grid of the features is too fine: norm / step must be below 2**15.5")
+        self.classes = loss.margins
         self._set_ridge(ridge)
-        self.curve, self.unit = Fraction(curve), features.unit(domain)
         self.slope, self.target = loss.steepest(loss.slope_bound), risk.target_bound(domain)
         if 2 * self.target > 15 * loss.slope_bound:
             raise ParameterError("the loss is a line for nearly all targets: give it a larger threshold")
-        self.norm = exact.root_up(features.bound_squared(domain) * self.unit**2)
         self.norm_l1 = features.bound_l1(domain) * self.unit
         self.rows = facts.neighbours.rows * (2 if facts.neighbours.replace_one else 1)
         self.turn = self.curve * self.norm**2  # the curvature of one row
 
     def _set_ridge(self, ridge: Fraction) -> None:
         self.ridge, self.strength = ridge, self.size * (ridge + self.risk.penalty.ridge)
-        if self.strength == 0:
-            raise ParameterError("ridge must be > 0 unless the risk has a Ridge of its own, found 0")
+        self.require_ridge()
 
     def with_ridge(self, ridge: Fraction) -> _PublicNumbers:
         """The same problem with another added ridge."""
@@ -352,11 +326,9 @@ class _PublicNumbers:
         return rows * self.norm * self.slope * _DOUBT * (1 if self.classes == 1 else 4 * root)
 
     def least_tolerance(self) -> Fraction:
-        """Below this, rounding might stop the solver on some table."""
         return 4 * self.doubt(self.facts.rows_bound) / self.strength
 
     def slowest(self) -> float:
-        """The condition number for as many rows as are declared: a descent needs about so many passes a digit."""
         return 1 + self.size * self.facts.neighbours.rows * float(self.turn) / float(self.strength)
 
 

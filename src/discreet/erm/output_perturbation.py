@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import functools
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -93,14 +94,7 @@ class OutputPerturbation:
     def sensitivity(self, facts: Facts) -> Sensitivity:
         """How far apart the integers of neighbouring tables can be; refuses a tolerance that cannot be kept."""
         known = _Known(self.risk, self.ridge, facts)
-        for size in (known.reach, known.norm, known.strength, known.miss, self.tolerance, self.step):
-            if not _SMALL < size < 1 / _SMALL:
-                raise ParameterError(f"{exact.shown(size)} is beyond what this solver computes with: use other units")
-        if self.tolerance < known.least_tolerance():
-            least = exact.shown(known.least_tolerance())
-            raise ParameterError(f"tolerance must be at least {least} here, found {exact.shown(self.tolerance)}")
-        if known.slowest() > _MOST_PASSES:
-            raise ParameterError("ridge is too weak beside the curvature of the loss: no solver would come to an end")
+        known.check(self.tolerance, known.reach, known.norm, known.strength, known.miss, self.tolerance, self.step)
         if known.reach > self.step * 2**50:
             raise ParameterError(f"step must be at least 2**-50 of the feasible set, found {exact.shown(self.step)}")
         apart = (known.moves() + 2 * self.tolerance) / self.step + exact.root_up(Fraction(known.dimension))
@@ -194,35 +188,67 @@ def _with_noise(
     return OutputPerturbation(risk, ridge, tolerance, step, noise(scale))
 
 
-class _Known:
-    """Exact public numbers of a problem, each rounded up."""
+class PublicNumbers(ABC):
+    """Exact public numbers of a problem, each rounded up: what solvers by perturbation have in common."""
 
-    def __init__(self, risk: Risk, ridge: Fraction, facts: Facts) -> None:
+    solver: ClassVar[str]
+    strength: Fraction
+
+    def __init__(self, risk: Risk, facts: Facts) -> None:
         domain, loss, features = facts.domain, risk.loss, risk.features
         loss.check_target(domain, risk.target)
-        if loss.form == "custom":
-            raise ParameterError("output perturbation rests on convexity: it takes no custom gradient")
+        if not loss.convex or loss.form == "custom":
+            raise ParameterError(f"{self.solver} rests on convexity: it takes no custom gradient")
         curve = loss.curvature()
         if curve is None:
-            raise ParameterError(f"output perturbation needs a smooth loss; {type(loss).__name__} has corners")
+            raise ParameterError(f"{self.solver} needs a smooth loss; {type(loss).__name__} has corners")
+        self.risk, self.facts, self.size = risk, facts, public_size(facts)
+        self.dimension, self.width = risk.dimension(domain), features.dimension(domain)
+        if self.dimension > _DIMENSION:
+            raise ParameterError(f"{self.solver} takes up to {_DIMENSION} coordinates, found {self.dimension}")
+        if features.bound_squared(domain) >= 2**31:
+            raise ParameterError("the grid of the features is too fine: norm / step must be below 2**15.5")
+        self.curve, self.unit = Fraction(curve), features.unit(domain)
+        self.norm = exact.root_up(features.bound_squared(domain) * self.unit**2)
+
+    @abstractmethod
+    def least_tolerance(self) -> Fraction:
+        """Below this, rounding might stop the solver on some table."""
+
+    @abstractmethod
+    def slowest(self) -> float:
+        """The condition number: a descent needs about this many passes for each digit, if no fast solver helps."""
+
+    def check(self, tolerance: Fraction, *sizes: Fraction) -> None:
+        """Refuse numbers that floats cannot hold, a tolerance that cannot be kept and a problem that takes for ever."""
+        for size in sizes:
+            if not _SMALL < size < 1 / _SMALL:
+                raise ParameterError(f"{exact.shown(size)} is beyond what this solver computes with: use other units")
+        if tolerance < self.least_tolerance():
+            least = exact.shown(self.least_tolerance())
+            raise ParameterError(f"tolerance must be at least {least} here, found {exact.shown(tolerance)}")
+        if self.slowest() > _MOST_PASSES:
+            raise ParameterError("ridge is too weak beside the curvature of the loss: no solver would come to an end")
+
+    def require_ridge(self) -> None:
+        if self.strength == 0:
+            raise ParameterError("ridge must be > 0 unless the risk has a Ridge of its own, found 0")
+
+
+class _Known(PublicNumbers):
+    solver: ClassVar[str] = "output perturbation"
+
+    def __init__(self, risk: Risk, ridge: Fraction, facts: Facts) -> None:
+        super().__init__(risk, facts)
         if risk.feasible.ball is not None and risk.feasible.box is not None:
             raise ParameterError(
                 "output perturbation needs a Ball or a Box: the projection on both is too inexact for it"
             )
-        self.risk, self.facts, self.size = risk, facts, public_size(facts)
-        self.dimension, self.width = risk.dimension(domain), features.dimension(domain)
-        if self.dimension > _DIMENSION:
-            raise ParameterError(f"output perturbation takes up to {_DIMENSION} coordinates, found {self.dimension}")
-        if features.bound_squared(domain) >= 2**31:
-            raise ParameterError("the grid of the features is too fine: norm / step must be below 2**15.5")
         self.added, self.strength = ridge, ridge + risk.penalty.ridge
-        if self.strength == 0:
-            raise ParameterError("ridge must be > 0 unless the risk has a Ridge of its own, found 0")
-        self.curve, self.unit = Fraction(curve), features.unit(domain)
-        self.norm = exact.root_up(features.bound_squared(domain) * self.unit**2)
+        self.require_ridge()
         self.reach = exact.root_up(risk.feasible.reach_squared(self.dimension))
-        self.miss = self.norm * self.reach + risk.target_bound(domain)
-        self.steepness = loss.steepest(self.miss)
+        self.miss = self.norm * self.reach + risk.target_bound(facts.domain)
+        self.steepness = risk.loss.steepest(self.miss)
 
     def moves(self) -> Fraction:
         """How far one person moves the exact minimiser, at most."""
@@ -230,7 +256,6 @@ class _Known:
         return rows * self.steepness * self.norm / (self.strength * self.size)
 
     def slowest(self) -> float:
-        """The condition number: a descent needs about this many passes for each digit, if no fast solver helps."""
         return 1 + self.facts.neighbours.rows * float(self.curve) * float(self.norm) ** 2 / float(self.strength)
 
     def least_tolerance(self) -> Fraction:

@@ -32,27 +32,21 @@ from discreet.data import (
     Batch,
     BitMatrix,
     Category,
-    Codes,
     Dataset,
     Domain,
     Facts,
-    Filter,
     Floats,
     Frame,
     Mask,
     Matrix,
     Number,
-    Offers,
-    Slice,
-    Summand,
-    Summed,
+    RowsOf,
     Table,
     Vector,
     encode,
     is_dataset,
     packed,
     read,
-    refuse_to_leave,
 )
 from discreet.erm import Declared, Ranged, VectorColumn
 from discreet.estimators import model_file
@@ -72,7 +66,7 @@ MOST_DENSE = 2**27
 """Entries of a sparse matrix that are written out: 1 GiB of floats."""
 
 
-class Part:
+class Part(RowsOf):
     """Rows of a table of `size` persons that were chosen by their position: a training set, a fold.
 
     Theorem.   Under replace-one, with positions chosen without looking at the rows, neighbouring tables have parts that
@@ -81,46 +75,22 @@ class Part:
                when a row is removed, and there is no such theorem.
     """
 
-    __slots__ = ("__weakref__", "_rows", "facts", "identity", "source")
+    __slots__ = ("__weakref__", "_table", "facts", "identity", "source")
 
     def __init__(self, rows: Matrix | Table | BitMatrix, size: int) -> None:
-        self._rows = rows
+        self._table = rows
         self.facts = Facts(rows.facts.domain, rows.facts.neighbours, size, table=rows.facts.table)
         self.identity, self.source = rows.identity, rows.source
 
     @property
     def share(self) -> Fraction:
         """The part of the persons that is here; public, like the positions."""
-        assert self._rows.facts.size is not None
+        assert self._table.facts.size is not None
         assert self.facts.size is not None
-        return Fraction(self._rows.facts.size, self.facts.size)
-
-    @property
-    def offers(self) -> Offers:
-        """What the rows offer."""
-        return self._rows.offers
-
-    def exact_sum(self, query: Summand[Summed] | Callable[[Batch], Summed]) -> Summed:
-        """The exact sum of a query, or of a bounded integer function of the rows. Not private."""
-        return self._rows.exact_sum(query)
-
-    def exact_gather(self, take: Callable[[Batch], npt.NDArray[Any]]) -> npt.NDArray[Any]:
-        """What a function finds in the rows, all of it, in no promised order. Not private."""
-        return self._rows.exact_gather(take)
-
-    def exact_slices(self, slices: Sequence[Slice], *, where: Filter | None = None, disjoint: bool) -> list[Codes]:
-        """The exact most extreme values of columns. Not private."""
-        return self._rows.exact_slices(slices, where=where, disjoint=disjoint)
-
-    def check_source(self) -> None:
-        """Nothing to check: the rows are in memory."""
+        return Fraction(self._table.facts.size, self.facts.size)
 
     def __repr__(self) -> str:
-        return f"Part({self._rows!r}, size={self.facts.size})"
-
-    __reduce_ex__ = refuse_to_leave
-    __copy__ = refuse_to_leave
-    __deepcopy__ = refuse_to_leave
+        return f"Part({self._table!r}, size={self.facts.size})"
 
 
 def share_of(data: Dataset) -> Fraction:

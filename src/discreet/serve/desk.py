@@ -34,7 +34,7 @@ from discreet.core import (
 )
 from discreet.describe import asked
 from discreet.ledger import REPLY
-from discreet.schema import DatabaseSchema, read_schema
+from discreet.schema import DatabaseSchema, read_with_ledger
 from discreet.serve import models
 from discreet.serve.jobs import Job, Jobs, Ticket, require_job
 from discreet.serve.keys import Key
@@ -59,13 +59,11 @@ class OpenSchema:
     @staticmethod
     def at(path: Path, state_dir: Path | None = None) -> OpenSchema:
         """The schema in a file, its ledger and its rows: in this order, cheapest first."""
-        schema = read_schema(path)
-        if schema.ledger is None:
-            raise ParameterError(f'{path.name} names no ledger: add ledger = "{path.stem}.ledger" to it')
-        if not dp.Ledger.exists(schema.ledger):
+        schema, where = read_with_ledger(path)
+        if not dp.Ledger.exists(where):
             make = f"`discreet ledger create {path} --epsilon 1 --delta 1e-6` makes one"
-            raise ParameterError(f"there is no ledger at {schema.ledger.name} yet: {make}")
-        ledger = dp.Ledger.open(schema.ledger, state_dir=state_dir)
+            raise ParameterError(f"there is no ledger at {where.name} yet: {make}")
+        ledger = dp.Ledger.open(where, state_dir=state_dir)
         return OpenSchema(schema, schema.database() if isinstance(schema, DatabaseSchema) else schema.table(), ledger)
 
     @staticmethod
@@ -174,16 +172,14 @@ class Desk:
         use = next((each for each in self.ledger.allowances() if each.name == name), None)
         spent = self.ledger.spent()
         part = spent.used() if use is None else use.part
-        nano = (left.pure if left.caps.renyi is None else left.renyi) or 0
-        cap = left.caps.pure if left.caps.renyi is None else left.caps.renyi
         rest = max(Fraction(0), 1 - left.used()) if use is None else use.left
         return {
             "allowance": name,
             "share": None if use is None else str(use.share),
             "spent_percent": None if part is None else 100 * float(part),
             "left_percent": 100 * float(rest),
-            "left_nano": nano,
-            "budget_nano": cap,
+            "left_nano": left.caps.in_first(left) or 0,
+            "budget_nano": left.caps.first,
             "epsilon_so_far": spent.epsilon if use is None else use.epsilon,
             "epsilon": str(self.ledger.budget.epsilon),
             "delta": str(self.ledger.budget.delta),
@@ -261,7 +257,7 @@ class Desk:
             return {
                 "answers": [{"question": sql, **answer_record(answer)} for sql, answer in pairs],
                 "entries": list(job.acting.charges),
-                "left": self._left(session),
+                "left": models.left_of(session),
                 "request": job.ticket.request,
             }
 
@@ -481,10 +477,6 @@ class Desk:
         if cells > self.limits.cells:
             raise TooLarge(f"{one} has at most {self.limits.cells:,} numbers here, this one {cells:,}: ask for fewer")
 
-    def _left(self, session: dp.Session) -> dict[str, Any]:
-        left, cap = session.budget()
-        return {"nano": left, "budget_nano": cap, "percent_of_budget": 100 * left / cap if cap else None}
-
     def _told(
         self, session: dp.Session, sql: str, answer: dp.Answer, ticket: Ticket, charges: Sequence[int]
     ) -> dict[str, Any]:
@@ -494,7 +486,7 @@ class Desk:
             **answer_record(answer),
             "words": str(answer),
             "entries": list(charges),
-            "left": self._left(session),
+            "left": models.left_of(session),
             "more_like_this": session.more_like(answer),
             "request": ticket.request,
         }

@@ -44,12 +44,16 @@ def one_table(session: dp.Session, table: str | None) -> dp.Session:
     return session if session.database is None or table is None else session.on(table)
 
 
+def left_of(session: dp.Session) -> dict[str, Any]:
+    """What is left for a session, as JSON."""
+    left, cap = session.budget()
+    return {"nano": left, "budget_nano": cap, "percent_of_budget": 100 * left / cap if cap else None}
+
+
 def receipt(session: dp.Session, made: Any, entry: int, job: Job, *, replayed: bool) -> dict[str, Any]:
     """What a release cost, and what is left. made: its guarantee."""
     price = session.ledger.price(made.guarantee)
     spent = session.ledger.spent()
-    nano = (price.pure if spent.caps.renyi is None else price.renyi) or 0
-    left, cap = session.budget()
     part = spent.part_of(price)
     return {
         "guarantee": str(made),
@@ -59,10 +63,10 @@ def receipt(session: dp.Session, made: Any, entry: int, job: Job, *, replayed: b
         "entries": list(job.acting.charges),
         "replayed": replayed,
         "price": {
-            "nano": 0 if replayed else nano,
+            "nano": 0 if replayed else spent.caps.in_first(price) or 0,
             "percent_of_budget": 0.0 if replayed else None if part is None else 100 * float(part),
         },
-        "left": {"nano": left, "budget_nano": cap, "percent_of_budget": 100 * left / cap if cap else None},
+        "left": left_of(session),
         "request": job.ticket.request,
     }
 
@@ -217,7 +221,6 @@ def synthetic(asked: dict[str, Any], most: int) -> Work:
         frame = about.synthetic(rows, share=share, seed=asked["seed"], backend="pyarrow")
         job.attachment = (FORMATS[how], written(frame, how, marked=about.ledger.identity.rehearsal))
         together, left_out = about.known()
-        left, cap = about.budget()
         return {
             "rows": rows,
             "columns": list(frame.column_names),
@@ -225,7 +228,7 @@ def synthetic(asked: dict[str, Any], most: int) -> Work:
             "columns_left_out": [list(scope) for scope in left_out],
             "measured": [answer_record(each)["error_bound"] for each in answers],
             "entries": list(job.acting.charges),
-            "left": {"nano": left, "budget_nano": cap, "percent_of_budget": 100 * left / cap if cap else None},
+            "left": left_of(about),
             "request": job.ticket.request,
             "job": job.id,
         }

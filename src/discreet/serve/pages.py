@@ -24,6 +24,7 @@ from discreet.serve.model_pages import router as model_router
 from discreet.serve.owner_pages import router as owner_router
 from discreet.serve.page_kit import Here, PageRoute, Posted, Visitor, add_files, refusal, render
 from discreet.serve.service import COOKIE, COOKIE_LIFE, same_site, service_of
+from discreet.sql import name_text
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
@@ -180,7 +181,7 @@ def _desk_page(
         price=price,
         shown=shown or [],
         words=views.completions(tables),
-        named=views.quoted(tables[0][0]),
+        named=name_text(tables[0][0]),
         examples=[each for table in tables[:1] for each in views.examples(*table)],
         tables_of=[{"name": name, "columns": views.columns(domain)} for name, domain in tables],
         **views.promise(desk.ledger, desk.schema),

@@ -18,7 +18,8 @@ from typing import Any
 from discreet.answering import answer_from, answer_words
 from discreet.core import EMPTY, exact, one_line, round_up
 from discreet.data import in_words, people
-from discreet.sql.source import AGGREGATES, FUNCTIONS, RESERVED, is_word
+from discreet.sql import literal_text, name_text
+from discreet.sql.source import AGGREGATES, FUNCTIONS, RESERVED
 
 MOST_ROWS = 500
 """Rows of an answer that a page shows; the HTTP interface gives all of them."""
@@ -30,7 +31,6 @@ _FEW = 12  # numbers on an axis that are drawn as bars
 _MOST_PLOTS = 4
 _MOST_LEVELS = 200  # of a column, among the suggestions
 _MARKED = re.compile(r"\w+|'[^']*'?|\S")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def sentence(text: str) -> str:
@@ -268,9 +268,9 @@ def completions(tables: Iterable[tuple[str, Any]]) -> str:
         "tables": [
             {
                 "name": name,
-                "insert": quoted(name),
+                "insert": name_text(name),
                 "columns": [
-                    {"name": each, "insert": quoted(each), "kind": in_words(column)[0], "levels": _levels(column)}
+                    {"name": each, "insert": name_text(each), "kind": in_words(column)[0], "levels": _levels(column)}
                     for each, column in domain.columns
                 ],
             }
@@ -282,26 +282,13 @@ def completions(tables: Iterable[tuple[str, Any]]) -> str:
     return json.dumps(known)
 
 
-def quoted(name: str) -> str:
-    """A name as SQL has it: in quotes where it is no plain word, or is a word of the language."""
-    plain = _NAME.fullmatch(name) and not is_word(name)
-    return name if plain else '"{}"'.format(name.replace('"', '""'))
-
-
-def literal(level: object) -> str:
-    """A level as SQL has it."""
-    if type(level) is str:
-        return "'{}'".format(level.replace("'", "''"))
-    return str(level).upper() if type(level) is bool else str(level)
-
-
 def _levels(column: Any) -> list[str]:
-    return [literal(level) for level in column.levels[:_MOST_LEVELS]] if column.categorical else []
+    return [literal_text(level) for level in column.levels[:_MOST_LEVELS]] if column.categorical else []
 
 
 def examples(name: str, domain: Any) -> list[str]:
     """A few questions that can be asked about these columns, for those who have never asked one."""
-    table = quoted(name)
+    table = name_text(name)
     categories = [each for each, column in domain.columns if column.categorical]
     numbers = [(each, column) for each, column in domain.columns if column.bounded]
     days = [(each, column) for each, column in domain.columns if column.calendar]
@@ -309,17 +296,17 @@ def examples(name: str, domain: Any) -> list[str]:
     if numbers:
         each, column = numbers[0]
         middle = column.value(column.points // 2)
-        found[0] += f" WHERE {quoted(each)} >= {float(middle):g}"
+        found[0] += f" WHERE {name_text(each)} >= {float(middle):g}"
     categories.sort(key=lambda each: not 2 < len(domain.column(each).levels) <= MOST_BARS)
     categories.sort(key=lambda each: type(domain.column(each).levels[0]) is not str)
     for named in categories[:1]:
-        found.append(f"SELECT {quoted(named)}, COUNT(*) FROM {table} GROUP BY {quoted(named)}")
+        found.append(f"SELECT {name_text(named)}, COUNT(*) FROM {table} GROUP BY {name_text(named)}")
     if days:
-        month = f"DATE_TRUNC('month', {quoted(days[0][0])})"
+        month = f"DATE_TRUNC('month', {name_text(days[0][0])})"
         found.append(f"SELECT {month}, COUNT(*) FROM {table} GROUP BY {month}")
     if numbers:
-        found.append(f"SELECT AVG({quoted(numbers[-1][0])}) FROM {table}")
-        found.append(f"SELECT MEDIAN({quoted(numbers[0][0])}) FROM {table}")
+        found.append(f"SELECT AVG({name_text(numbers[-1][0])}) FROM {table}")
+        found.append(f"SELECT MEDIAN({name_text(numbers[0][0])}) FROM {table}")
     return found
 
 

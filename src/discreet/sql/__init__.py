@@ -39,7 +39,7 @@ from discreet.sql.expressions import (
     Total,
     sort_key,
 )
-from discreet.sql.render import name_text, where_text
+from discreet.sql.render import literal_text, name_text, where_text
 from discreet.sql.select import parse, parse_about
 from discreet.sql.source import Known
 from discreet.sql.statement import OutputColumn, Sorting, Statement, key_order

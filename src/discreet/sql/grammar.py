@@ -19,10 +19,10 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from discreet.sql.source import JOINS, RESERVED, SAME, WINDOWS, Source, is_word, shown
 from discreet.sql.tokens import MAX_DEPTH, Piece, pieces
@@ -115,6 +115,19 @@ class SelectQuery:
     below: tuple[SelectQuery, ...] = ()
 
 
+def conjuncts(node: Node | None) -> tuple[Node, ...]:
+    """The conditions that AND joins to this one."""
+    return () if node is None else node.parts if node.kind == "and" else (node,)
+
+
+def conjunction(nodes: Sequence[Node]) -> Node | None:
+    """The condition that all of these hold."""
+    if len(nodes) < 2:
+        return nodes[0] if nodes else None
+    return Node("and", nodes[0].start, tuple(nodes))
+
+
+Part = TypeVar("Part")
 Rewrite = Callable[[Source, Node], Node]
 
 MAX_SETS = 32
@@ -178,6 +191,13 @@ class _Reader:
             self.wrong(reason, hint)
         return found
 
+    def several(self, part: Callable[[], Part], *marks: str) -> list[Part]:
+        """Parts with commas between them, or with these words."""
+        found = [part()]
+        while self.take(",", *marks):
+            found.append(part())
+        return found
+
     def wrong(self, reason: str = "", hint: str = "") -> NoReturn:
         """The question goes wrong here; what is known of the word or the sign here is said first."""
         piece = self.here
@@ -235,9 +255,7 @@ class _Reader:
         distinct = self.here.start if self.at("DISTINCT") and not self.next_is(",", ".") else None
         self.place += distinct is not None
         top = self.top()
-        items = [self.item()]
-        while self.take(","):
-            items.append(self.item())
+        items = self.several(self.item)
         inner = next((each.value for item in items for each in item.node.walk() if each.kind == "select"), None)
         if inner is not None and self.at("end", ")"):  # one row of numbers in brackets
             return SelectQuery(start, tuple(items), inner.source, limit=1, distinct=distinct)
@@ -343,9 +361,7 @@ class _Reader:
                 continue
             if self.take("USING"):
                 self.need("(")
-                using = (self.name("USING names a column"),)
-                while self.take(","):
-                    using = (*using, self.name("USING names a column"))
+                using = tuple(self.several(lambda: self.name("USING names a column")))
                 self.need(")")
             elif self.take("ON"):
                 on = self.expression()
@@ -383,9 +399,7 @@ class _Reader:
         if self.at("ALL") and not self.asked.declared("all"):
             self.place += 1
             return (), ()
-        found = [self.grouped()]
-        while self.take(","):
-            found.append(self.grouped())
+        found = self.several(self.grouped)
         if self.at("WITH") and self.next_is("ROLLUP", "CUBE"):
             every = [node for (nodes,) in found for node in nodes] if all(len(sets) == 1 for sets in found) else []
             found = [_groupings(self.pieces[self.place + 1].word, every)]
@@ -402,9 +416,7 @@ class _Reader:
         if word in ("ROLLUP", "CUBE") or (word == "GROUPING" and self.next_is("SETS")):
             self.place += 1 + (word == "GROUPING")
             self.need("(")
-            parts = [self.grouping()]
-            while self.take(","):
-                parts.append(self.grouping())
+            parts = self.several(self.grouping)
             self.need(")")
             return parts if word == "GROUPING" else _groupings(word, [node for part in parts for node in part])
         return [(self.expression(),)]
@@ -425,10 +437,7 @@ class _Reader:
     def orderings(self) -> list[Ordering]:
         self.need("ORDER")
         self.need("BY", "ORDER needs BY after it", "Write ORDER BY column.")
-        found = [self.ordering()]
-        while self.take(","):
-            found.append(self.ordering())
-        return found
+        return self.several(self.ordering)
 
     def ordering(self) -> Ordering:
         node, nulls = self.expression(), None
@@ -522,9 +531,7 @@ class _Reader:
             return Node("among", self.here.start, (found,), (against, self.inner(self.here.start)))
         if self.at(")"):
             raise self.asked.refused(found.start, "an empty list after IN is not answered", "Name at least one value.")
-        values = [self.added()]
-        while self.take(","):
-            values.append(self.added())
+        values = self.several(self.added)
         self.need(")")
         return Node("in", found.start, (found, *values), against)
 
@@ -670,10 +677,8 @@ class _Reader:
             parts.append(Node("star", self.here.start))
             self.place += 1
         elif not self.at(")"):
-            parts.append(self.expression())
             marks = ("FROM", "FOR") if name == "SUBSTRING" else ()  # SUBSTRING(text FROM 1 FOR 2)
-            while self.take(",", *marks):
-                parts.append(self.expression())
+            parts = self.several(self.expression, *marks)
         self.need(")")
         self.depth -= 1
         if index := self.take("index"):  # counted from 0, or, as ORDINAL, from 1
@@ -704,9 +709,7 @@ class _Reader:
         parted, ordered = list[Node](), list[Ordering]()
         if self.take("PARTITION"):
             self.need("BY", "PARTITION needs BY after it", "OVER (PARTITION BY column).")
-            parted.append(self.expression())
-            while self.take(","):
-                parted.append(self.expression())
+            parted = self.several(self.expression)
         if self.at("ORDER"):
             ordered = self.orderings()
         frame = self.frame() if ordered and self.at("ROWS") else None

@@ -11,12 +11,14 @@ from typing import NoReturn
 from discreet.data import Domain, left_columns
 from discreet.query import EVERYTHING, And, Equals, PersonNumber, PersonRows
 from discreet.sql.conditions import condition, rows_where
-from discreet.sql.grammar import SUBQUERY, From, Item, Node, SelectQuery
+from discreet.sql.grammar import SUBQUERY, From, Item, Node, SelectQuery, conjunction, conjuncts
 from discreet.sql.naming import aggregated, calls, ordinal, written
 from discreet.sql.persons import made_by_person
 from discreet.sql.rows import combined
 from discreet.sql.scope import Derived, Meaning, Scope
 from discreet.sql.source import AGGREGATES, JOINS, Known, Source, folded, shown
+
+_BY_PERSON = "tables are joined by the person only: otherwise rows of several persons meet in one"
 
 
 class Tables:
@@ -121,7 +123,7 @@ class Tables:
                 raise self.asked.refused(item.start, reason, "Let it choose rows: SELECT * FROM t WHERE condition.")
             if item.node.kind == "name":
                 name = item.node.value[1]
-                if folded(name) in scope.units and not scope.known(name) and item.alias in (None, name):
+                if scope.person(item.node) and item.alias in (None, name):
                     continue  # whoever may be counted or joined by: no column
                 names[item.alias or name] = scope.meaning(item.node)
                 continue
@@ -271,7 +273,6 @@ class Tables:
 
     def check_by_person(self, source: From, left: Scope, right: Scope) -> list[Node]:
         """Refuse a join that is not by the columns that name persons; the other conditions of ON."""
-        reason = "tables are joined by the person only: otherwise rows of several persons meet in one"
         units, aliases = left.units | right.units, {folded(each) for scope in (left, right) for each in scope.names}
         marks = {*left.marks, *right.marks}
         if source.on is not None and any(
@@ -282,17 +283,17 @@ class Tables:
             alike = {folded(each) for each in column_names(left)} & {folded(each) for each in column_names(right)}
             if alike or len(units) > 1 or not units:
                 self.asked_refused(
-                    source, f"a NATURAL JOIN would also compare {', '.join(sorted(alike))}" if alike else reason
+                    source, f"a NATURAL JOIN would also compare {', '.join(sorted(alike))}" if alike else _BY_PERSON
                 )
             return []
         if source.on is None:
             if len(source.using) != 1 or folded(source.using[0]) not in units:
-                self.asked_refused(source, reason)
+                self.asked_refused(source, _BY_PERSON)
             return []
-        parts = source.on.parts if source.on.kind == "and" else (source.on,)
+        parts = conjuncts(source.on)
         rest = [each for each in parts if not same_person(each, units, aliases)]
         if len(rest) == len(parts):
-            self.asked_refused(source, reason)
+            self.asked_refused(source, _BY_PERSON)
         return rest
 
     def without_totals(self, query: SelectQuery) -> SelectQuery:
@@ -342,7 +343,7 @@ class Tables:
             return among
         if query.where is None or not self.asked.several:
             return query
-        parts = query.where.parts if query.where.kind == "and" else (query.where,)
+        parts = conjuncts(query.where)
         found = [each for each in query.where.walk() if each.kind in ("exists", "among")]
         source, changed, tests = query.source, dict[int, Node](), dict[str, list[Node]]()
         for place, node in enumerate(found):
@@ -401,7 +402,7 @@ class Tables:
         """FROM t WHERE person IN (SELECT person FROM t WHERE c) as a question about a row for each person, with what is
         added up of that person's rows; None if it is not the same table, or has one row of a person."""
         source, where = query.source, query.where
-        parts = () if where is None else where.parts if where.kind == "and" else (where,)
+        parts = conjuncts(where)
         if source.name is None or folded(source.name) in self.named or not parts:
             return None
         known, wanted, rest, tests = self.table(source), list[Node](), list[Node](), list[Item]()
@@ -421,7 +422,7 @@ class Tables:
         if query.group is not None or query.having is not None or query.order:
             reason = "rows of persons who are looked for in the same table are counted all together only"
             raise self.asked.refused(query.start, reason, "Leave GROUP BY, HAVING and ORDER BY out.")
-        chosen = None if not rest else rest[0] if len(rest) == 1 else Node("and", rest[0].start, tuple(rest))
+        chosen = conjunction(rest)
         numbers = dict[Node, Item]()
 
         def of_person(call: Node, start: int) -> Node:
@@ -452,8 +453,8 @@ class Tables:
         )
         person = Item(_name(known.unit or ""), None, query.start)
         rows = SelectQuery(query.start, (person, *tests, *numbers.values()), source, group=(person.node,))
-        made = wanted[0] if len(wanted) == 1 else Node("and", wanted[0].start, tuple(wanted))
-        return replace(query, items=items, source=From(query.start, query=rows, alias="each"), where=made)
+        source = From(query.start, query=rows, alias="each")
+        return replace(query, items=items, source=source, where=conjunction(wanted))
 
     def without_row(self, query: SelectQuery) -> SelectQuery:
         """FROM a LEFT JOIN b ON a.person = b.person AND c WHERE b.person IS NULL as WHERE NOT EXISTS."""
@@ -469,7 +470,7 @@ class Tables:
             qualifier, name = target.value if target.kind == "name" else ("", "")
             return target is not node and folded(qualifier or "") == alias and folded(name) in units
 
-        parts = where.parts if where.kind == "and" else (where,)
+        parts = conjuncts(where)
         if not any(map(nothing, parts)):
             return query
         person = _name(source.using[0] if source.using else "")
@@ -488,11 +489,11 @@ class Tables:
         mine = {folded(each.unit) for each in self.tables(query.source) if each.unit is not None}
         if len(tables) != 1 or tables[0].unit is None or not mine:
             raise self.asked.refused(node.start, *SUBQUERY)
-        conditions = list(inner.where.parts if inner.where and inner.where.kind == "and" else [inner.where])
+        conditions = conjuncts(inner.where)
         if node.kind == "exists":
             called = {folded(each.alias or each.name or "") for each in (*leaves(query.source), inner.source)}
             units = mine | {folded(tables[0].unit)}
-            same = [each for each in conditions if each is not None and same_person(each, units, called)]
+            same = [each for each in conditions if same_person(each, units, called)]
             fits = len(same) == 1
         else:
             same, (target, item) = [], (node.parts[0], inner.items[0].node)
@@ -500,7 +501,7 @@ class Tables:
             fits = len(inner.items) == 1 and folded(names[0]) in mine and folded(names[1]) == folded(tables[0].unit)
         if not fits:
             raise self.asked.refused(node.start, *SUBQUERY)
-        rest = tuple(each for each in conditions if each is not None and each not in same)
+        rest = tuple(each for each in conditions if each not in same)
         return tables[0], replace(inner, where=Node("and", rest[0].start, rest) if rest else None)
 
     def refuse_distinct(self, query: SelectQuery) -> None:
@@ -531,7 +532,7 @@ def same_person(node: Node, units: set[str], aliases: set[str]) -> bool:
 
 def joined_by_where(asked: Source, query: SelectQuery) -> SelectQuery:
     """FROM a, b WHERE a.person = b.person as a JOIN b ON a.person = b.person."""
-    conditions = [] if query.where is None else list(query.where.parts if query.where.kind == "and" else (query.where,))
+    conditions = list(conjuncts(query.where))
     units = {folded(each.unit) for each in asked.tables if each.unit is not None}
 
     def change(source: From) -> From:
@@ -546,18 +547,14 @@ def joined_by_where(asked: Source, query: SelectQuery) -> SelectQuery:
         if mine is None and not asked.several:
             raise asked.refused(source.start, "a second table is not answered", asked.one_table)
         if mine is None:
-            reason = "tables are joined by the person only: otherwise rows of several persons meet in one"
-            raise asked.refused(source.start, reason, JOINS)
+            raise asked.refused(source.start, _BY_PERSON, JOINS)
         conditions.remove(mine)
         return replace(source, on=mine, kind="inner")
 
     source = change(query.source)
     if source is query.source:
         return query
-    where = None if not conditions else conditions[0]
-    if len(conditions) > 1:
-        where = Node("and", conditions[0].start, tuple(conditions))
-    return replace(query, source=source, where=where)
+    return replace(query, source=source, where=conjunction(conditions))
 
 
 def tested(node: Node, inner: SelectQuery) -> Node:

@@ -336,17 +336,16 @@ def all_of(scope: Scope, node: Node, *values: Any) -> bool | None:
 
 
 def _inside(scope: Scope, node: Node, value: Any, low: Any, high: Any) -> bool | None:
-    truths = [
+    above, below = (
         _compared(scope, Node(">=", node.start), value, low),
         _compared(scope, Node("<=", node.start), value, high),
-    ]
-    found = False if False in truths else None if None in truths else True
+    )
+    found = all_of(scope, Node("and", 0), above, below)
     return None if found is None else found != node.value
 
 
 def _listed(scope: Scope, node: Node, value: Any, *others: Any) -> bool | None:
-    truths = [_compared(scope, Node("=", node.start), value, other) for other in others]
-    found = True if True in truths else None if None in truths else False
+    found = all_of(scope, Node("or", 0), *(_compared(scope, Node("=", node.start), value, other) for other in others))
     return None if found is None else found != node.value
 
 

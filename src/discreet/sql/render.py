@@ -29,6 +29,16 @@ def name_text(name: str) -> str:
     return name if _PLAIN_NAME.match(name) and not is_word(name) else f'"{doubled}"'
 
 
+def literal_text(value: Level | Fraction) -> str:
+    """A value as SQL writes it: a text in quotes, TRUE or FALSE, an exact decimal."""
+    match value:
+        case str():
+            return "'" + value.replace("'", "''") + "'"
+        case int():
+            return str(value).upper()  # TRUE and FALSE are integers too
+    return _written(value)
+
+
 def where_text(predicate: Predicate, domain: Domain) -> str:
     """The condition; empty if it always holds."""
     predicate.check(domain)
@@ -39,10 +49,10 @@ def where_text(predicate: Predicate, domain: Domain) -> str:
         if column.bounded and (low := _decimal(column.low)) is not None:
             return f"{name_text(name)} < {low}"
         if column.calendar:
-            return f"{name_text(name)} < {_literal(str(column.label(0)))}"
+            return f"{name_text(name)} < {literal_text(str(column.label(0)))}"
         if column.categorical and column.points:
             code = next(code for code in range(column.size) if code != column.missing_code)
-            value = _literal(column.value(code))
+            value = literal_text(column.value(code))
             return f"{name_text(name)} = {value} AND {name_text(name)} <> {value}"
     raise ParameterError("no condition that never holds can be written in SQL over this domain")
 
@@ -120,7 +130,7 @@ def _compared(predicate: Equals | Between | Among, column: Column, wanted: bool)
             codes = sorted({column.code(value) for value in values})
     if column.bounded and (len(codes) == 1 or type(predicate) is Between):
         return _range(said, column, codes[0], codes[-1], wanted)
-    literals = [_literal(column.declared(code)) for code in codes]
+    literals = [literal_text(column.declared(code)) for code in codes]
     if type(predicate) is Between:
         return f"{said} {'' if wanted else 'NOT '}BETWEEN {literals[0]} AND {literals[-1]}"
     if len(literals) == 1:
@@ -150,15 +160,6 @@ def _cut(said: str, column: Number, code: int, sign: str) -> str:
     if before is not None and (sign == "<" or here is None):
         return f"{said} {'<=' if sign == '<' else '>'} {before}"
     return f"{said} {sign} {_written(column.value(code))}"
-
-
-def _literal(value: Level | Fraction) -> str:
-    match value:
-        case str():
-            return "'" + value.replace("'", "''") + "'"
-        case int():
-            return str(value).upper()  # TRUE and FALSE are integers too
-    return _written(value)
 
 
 def _decimal(value: Fraction) -> str | None:

@@ -288,8 +288,8 @@ def _of_absent(scope: Scope, hidden: set[str], call: Node) -> bool:
     """Whether an aggregate looks at nothing but one column of a table that may be missing, or its person."""
     if len(call.parts) != 1 or call.parts[0].kind != "name":
         return False
-    qualifier, name = call.parts[0].value
-    if folded(name) in scope.units and not scope.known(name):
+    qualifier, _ = call.parts[0].value
+    if scope.person(call.parts[0]):
         return qualifier is not None and folded(qualifier) in map(folded, scope.absent)
     return scope.meaning(call.parts[0]) in hidden
 
@@ -495,15 +495,9 @@ class _Outputs(Sentences):
         target = call.parts[0] if len(call.parts) == 1 else None
         if name == "COUNT" and target is not None and self.chooses_persons(target):
             return self.chosen_persons(call, target, where)
-        if (
-            name == "COUNT"
-            and target is not None
-            and not (
-                target.kind == "name" and folded(target.value[1]) in scope.units and not scope.known(target.value[1])
-            )
-        ):
+        if name == "COUNT" and target is not None and not scope.person(target):
             return self.different(call, target, where)
-        if name != "COUNT" or target is None or target.kind != "name" or folded(target.value[1]) not in scope.units:
+        if name != "COUNT" or target is None:
             named = " or ".join(sorted(scope.units)) or "person"
             reason = "DISTINCT is answered in COUNT(DISTINCT person) only"
             scope.refuse(call, reason, f"Count persons: COUNT(DISTINCT {named}); or rows: COUNT(*).")
@@ -516,10 +510,7 @@ class _Outputs(Sentences):
 
     def chooses_persons(self, target: Node) -> bool:
         """Whether an expression is a person or nothing."""
-        names = [each for each in target.walk() if each.kind == "name"]
-        return target.kind in ("case", "call") and any(
-            folded(each.value[1]) in self.scope.units and not self.scope.known(each.value[1]) for each in names
-        )
+        return target.kind in ("case", "call") and any(map(self.scope.person, target.walk()))
 
     def different(self, call: Node, target: Node, where: Predicate) -> Expression:
         """COUNT(DISTINCT x): which of the declared values have rows."""
