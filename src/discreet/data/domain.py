@@ -132,14 +132,20 @@ class _AnyColumn:
         raise NotImplementedError
 
 
-class _Features(_AnyColumn):
+class _Unlisted(_AnyColumn):
+    """A column whose values cannot be listed."""
+
+    __slots__ = ()
+    bounded: ClassVar[Literal[False]] = False
+    calendar: ClassVar[Literal[False]] = False
+    listed: ClassVar[Literal[False]] = False
+
+
+class _Features(_Unlisted):
     """Several numbers of a row in one column: no table holds it."""
 
     __slots__ = ()
     categorical: ClassVar[Literal[False]] = False
-    bounded: ClassVar[Literal[False]] = False
-    listed: ClassVar[Literal[False]] = False
-    calendar: ClassVar[Literal[False]] = False
     free: ClassVar[Literal[False]] = False
     ordered: ClassVar[Literal[False]] = False
     coded: ClassVar[bool] = False
@@ -386,10 +392,10 @@ class Number(_Ordered):
         return f"Number({spell(self.low)}, {spell(self.high)}, step={spell(self.step)}{missing})"
 
 
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class _Calendar(_Ordered):
     """A column of periods between two instants: what Date and Timestamp have in common."""
 
-    __slots__ = ()
     bounded: ClassVar[Literal[False]] = False
     calendar: ClassVar[Literal[True]] = True
     listed: ClassVar[Literal[True]] = True
@@ -524,7 +530,6 @@ class _Calendar(_Ordered):
         return f"{type(self).__name__}({self.low!r}, {self.high!r}, step={self.step!r}{missing})"
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
 class Date(_Calendar):
     """Dates between two days, in steps: Date("1974-01-01", "1978-12-31"), Date(low, high, step="month", missing=True).
 
@@ -535,19 +540,15 @@ class Date(_Calendar):
     converted to UTC first; one without is taken as it is. With missing=True a null has one more code, the last.
     """
 
+    __slots__ = ()
     NAME: ClassVar[str] = "date/1"
     steps_allowed: ClassVar[tuple[str, ...]] = ("day", "week", "month", "year")
     times: ClassVar[bool] = False
-    low: str
-    high: str
-    step: str
-    missing: bool
 
     def __init__(self, low: date | str, high: date | str, step: str = "day", missing: bool = False) -> None:
-        _Calendar.__init__(self, low, high, step, missing)
+        super().__init__(low, high, step, missing)
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
 class Timestamp(_Calendar):
     """Times between two instants, in steps: Timestamp("2024-01-01", "2024-12-31 23:59:59", step="hour").
 
@@ -557,16 +558,13 @@ class Timestamp(_Calendar):
     What is read, time zones and missing values: as Date. Parts of a second are cut off.
     """
 
+    __slots__ = ()
     NAME: ClassVar[str] = "timestamp/1"
     steps_allowed: ClassVar[tuple[str, ...]] = ("second", "minute", "hour", "day", "week", "month", "year")
     times: ClassVar[bool] = True
-    low: str
-    high: str
-    step: str
-    missing: bool
 
     def __init__(self, low: date | str, high: date | str, step: str = "second", missing: bool = False) -> None:
-        _Calendar.__init__(self, low, high, step, missing)
+        super().__init__(low, high, step, missing)
 
 
 # Codes on each side of zero, without zero: the finite floats without two low bits.
@@ -574,7 +572,7 @@ _HALF = (0x7FEFFFFFFFFFFFFF >> 2) + 1
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class AnyNumber(_Ordered):
+class AnyNumber(_Ordered, _Unlisted):
     """A number without bounds. Made by Number.any().
 
     A value is read as the nearest float and cut towards zero to 50 binary digits; the codes number these in increasing
@@ -582,9 +580,6 @@ class AnyNumber(_Ordered):
     """
 
     NAME: ClassVar[str] = "any-number/1"
-    bounded: ClassVar[Literal[False]] = False
-    calendar: ClassVar[Literal[False]] = False
-    listed: ClassVar[Literal[False]] = False
     missing: bool = False
 
     def __post_init__(self) -> None:
@@ -694,13 +689,10 @@ class Bits(_Features):
 
 
 @dataclass(frozen=True, slots=True)
-class Whole(_Ordered):
+class Whole(_Ordered, _Unlisted):
     """A whole number 0 .. 2^bits - 1; its code is itself, a Python integer."""
 
     NAME: ClassVar[str] = "whole/1"
-    bounded: ClassVar[Literal[False]] = False
-    calendar: ClassVar[Literal[False]] = False
-    listed: ClassVar[Literal[False]] = False
     coded: ClassVar[bool] = False
     keyed: ClassVar[bool] = False
     bits: int
@@ -724,7 +716,7 @@ MAX_TEXT = 1000
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Text(_AnyColumn):
+class Text(_Unlisted):
     """Texts that are not listed in advance: a city, a diagnosis in words. Text(), Text(length=40, missing=True).
 
     Which texts are common enough to be shown is found by a stable histogram of `KeyCount`. A condition may ask whether
@@ -737,9 +729,6 @@ class Text(_AnyColumn):
 
     NAME: ClassVar[str] = "text/1"
     categorical: ClassVar[Literal[False]] = False
-    bounded: ClassVar[Literal[False]] = False
-    calendar: ClassVar[Literal[False]] = False
-    listed: ClassVar[Literal[False]] = False
     ordered: ClassVar[Literal[False]] = False
     packed: ClassVar[Literal[False]] = False
     free: ClassVar[Literal[True]] = True

@@ -357,6 +357,11 @@ def rows_where(scope: Scope, node: Node) -> Predicate:
     return found
 
 
+def chosen_rows(scope: Scope, node: Node | None) -> Predicate:
+    """The rows of a scope that WHERE leaves."""
+    return scope.where if node is None else combined(And, [scope.where, rows_where(scope, node)])
+
+
 def _check_grid(scope: Scope, node: Node, name: str, column: Any) -> None:
     try:
         column.code(moment(scope, node, name) if column.calendar else literal_value(node))

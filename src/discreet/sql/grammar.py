@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, NoReturn, TypeVar
 
-from discreet.sql.source import JOINS, RESERVED, SAME, WINDOWS, Source, is_word, shown
+from discreet.sql.source import JOINS, RESERVED, SAME, WINDOWS, Source, folded, is_word, shown
 from discreet.sql.tokens import MAX_DEPTH, Piece, pieces
 
 MAX_CHAIN = 64
@@ -113,6 +113,11 @@ class SelectQuery:
     named: dict[str, SelectQuery] = field(default_factory=dict)
     sets: tuple[tuple[Node, ...], ...] = ()
     below: tuple[SelectQuery, ...] = ()
+
+    @property
+    def aliases(self) -> dict[str, Node]:
+        """What the new names of the select list stand for."""
+        return {folded(item.alias): item.node for item in self.items if item.alias is not None}
 
 
 def conjuncts(node: Node | None) -> tuple[Node, ...]:

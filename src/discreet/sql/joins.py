@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from discreet.data import Domain, left_columns
 from discreet.query import EVERYTHING, And, Equals, PersonNumber, PersonRows
-from discreet.sql.conditions import condition, rows_where
+from discreet.sql.conditions import chosen_rows, condition
 from discreet.sql.grammar import SUBQUERY, From, Item, Node, SelectQuery, conjunction, conjuncts
 from discreet.sql.naming import aggregated, calls, ordinal, written
 from discreet.sql.persons import made_by_person
@@ -132,7 +132,7 @@ class Tables:
                     item.start, "an expression in brackets needs a name", "Write AS name after it."
                 )
             names[item.alias] = Derived(item.node, scope)
-        where = scope.where if query.where is None else combined(And, [scope.where, rows_where(scope, query.where)])
+        where = chosen_rows(scope, query.where)
         if scope.absent:
             raise self.asked.refused(start, "a LEFT JOIN is not answered in a question in brackets", JOINS)
         return Scope(self.asked, scope.tables, scope.domain, {alias: names}, where, made=scope.made)

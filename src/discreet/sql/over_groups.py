@@ -149,21 +149,26 @@ class Over(Expression):
 
 
 @dataclass(frozen=True, slots=True)
-class Different(Expression):
-    """COUNT(DISTINCT x) of an expression with declared values: how many of them have rows.
-
-    question  how many rows each value has, in each group     axis  of its values
-    places    the values that are counted: not the missing one
-    """
+class OfCounts(Expression):
+    """What is made of how many rows each value of an expression has, in each group: `question`; axis: of its values."""
 
     aggregate: ClassVar[bool] = True
     question: Question
     axis: int
-    places: tuple[int, ...]
 
     @property
     def questions(self) -> tuple[Question, ...]:
         return (self.question,)
+
+
+@dataclass(frozen=True, slots=True)
+class Different(OfCounts):
+    """COUNT(DISTINCT x) of an expression with declared values: how many of them have rows.
+
+    places  the values that are counted: not the missing one
+    """
+
+    places: tuple[int, ...]
 
     def of(self, group: Group) -> Estimated:
         found = group.along(self.question, self.axis)
@@ -174,22 +179,15 @@ class Different(Expression):
 
 
 @dataclass(frozen=True, slots=True)
-class RankOf(Expression):
+class RankOf(OfCounts):
     """A quantile of an expression with declared values, from how many rows each value has.
 
     Of N rows, counted from 0, QUANTILE_CONT and QUANTILE_DISC look at those of rank floor(p (N - 1)) and the next. So
     the quantile is at least the first value with p (N - 1) rows up to it, at most the first with p (N - 1) + 2.
     """
 
-    aggregate: ClassVar[bool] = True
-    question: Question
-    axis: int
     values: tuple[tuple[int, float], ...]
     probability: Fraction
-
-    @property
-    def questions(self) -> tuple[Question, ...]:
-        return (self.question,)
 
     def of(self, group: Group) -> Estimated:
         found = group.along(self.question, self.axis)

@@ -15,7 +15,7 @@ from typing import Any
 
 from discreet.errors import ParameterError
 from discreet.query import EVERYTHING, And, Choose, Fixed, PersonKey, PersonNumber, PersonRows, Predicate, Value
-from discreet.sql.conditions import condition, rows_where, there
+from discreet.sql.conditions import chosen_rows, condition, rows_where, there
 from discreet.sql.grammar import SUBQUERY, Node, SelectQuery
 from discreet.sql.naming import named, signature, written
 from discreet.sql.rows import combined
@@ -37,9 +37,8 @@ def made_by_person(scope: Scope, query: SelectQuery, by: Sequence[Node], alias: 
     if query.limit is not None or query.offset or query.qualify is not None:
         reason = "of the groups of single persons none is shown, so none is first"
         raise scope.asked.refused(query.start, reason, "Leave LIMIT and QUALIFY out.")
-    where = scope.where if query.where is None else combined(And, [scope.where, rows_where(scope, query.where)])
-    aliases = {folded(item.alias): item.node for item in query.items if item.alias is not None}
-    scope = replace(scope, aliases=aliases)
+    where = chosen_rows(scope, query.where)
+    scope = replace(scope, aliases=query.aliases)
     found = _Numbers(scope, query, by)
     items: dict[str, Node] = {}
     unit = None
@@ -55,7 +54,7 @@ def made_by_person(scope: Scope, query: SelectQuery, by: Sequence[Node], alias: 
     having = None if query.having is None else found.change(query.having)
     rows = max(each.rows for each in scope.tables)
     rows = max(rows, 1 if not scope.asked.several or scope.tables[0].everybody else 2)
-    numbers = [replace_rows(each, rows) for each in found.numbers.values()]
+    numbers = [replace(each, rows=rows) for each in found.numbers.values()]
     numbers = numbers or [PersonNumber("rows of a person", "sum", Fixed(1), rows)]
     made = PersonRows(found.keys, numbers, where)
     try:
@@ -69,11 +68,6 @@ def made_by_person(scope: Scope, query: SelectQuery, by: Sequence[Node], alias: 
     }
     kept = EVERYTHING if having is None else condition(inner, having)
     return Scope(scope.asked, tables, domain, {alias: names}, kept, made=made, optional=scope.optional)
-
-
-def replace_rows(number: PersonNumber, rows: int) -> PersonNumber:
-    """The same of persons with at most so many rows."""
-    return PersonNumber(number.called, number.function, number.of, rows, number.where)
 
 
 class _Numbers:

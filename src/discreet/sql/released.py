@@ -412,7 +412,7 @@ class Outer(Sentences):
     def gathered_by(self, query: SelectQuery) -> tuple[Expression, ...]:
         """What the groups of the inner question are grouped by."""
         nodes = list(query.group or ()) or [item.node for item in query.items if not calls(item.node)]
-        aliases = {folded(item.alias): item.node for item in query.items if item.alias is not None}
+        aliases = query.aliases
         meant = [ordinal(self.scope.asked, query.items, each).node if each.kind == "number" else each for each in nodes]
         meant = [
             aliases.get(folded(each.value[1]), each)

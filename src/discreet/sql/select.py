@@ -35,7 +35,7 @@ from discreet.query import (
     joined,
     key_columns,
 )
-from discreet.sql.conditions import affine, condition, rows_where, there
+from discreet.sql.conditions import affine, chosen_rows, condition, rows_where, there
 from discreet.sql.dialects import rewritten
 from discreet.sql.expressions import (
     Arithmetic,
@@ -54,7 +54,7 @@ from discreet.sql.expressions import (
 from discreet.sql.grammar import Item, Node, Ordering, SelectQuery, tree
 from discreet.sql.joins import Tables, joined_by_where
 from discreet.sql.naming import SHAPES, aggregated, brackets, calls, named, ordinal, signature, unit_of, written
-from discreet.sql.over_groups import Different, RankOf
+from discreet.sql.over_groups import Different, OfCounts, RankOf
 from discreet.sql.released import UNSHOWN, Outer, Sentences, made_of
 from discreet.sql.rows import combined
 from discreet.sql.scope import Scope
@@ -135,8 +135,7 @@ class _Binder(Tables):
             reason = "a window would be over all groupings at once, which is not answered"
             raise self.asked.refused(query.start, reason, "Ask for one grouping at a time.")
         scope = self.scope(joined_by_where(self.asked, query).source)
-        aliases = {folded(item.alias): item.node for item in query.items if item.alias is not None}
-        scope = replace(scope, aliases=aliases)
+        scope = replace(scope, aliases=query.aliases)
         every = {id(node): signature(scope, self.keyed(scope, query, node)[0]) for node in query.group or ()}
         if len({*every.values()}) < len({written(node) for node in query.group or ()}):
             raise self.asked.refused(query.start, "the same is grouped by twice", "Name it once.")
@@ -192,11 +191,8 @@ class _Binder(Tables):
             hint = "Rows are never shown: ask SELECT COUNT(*), or draw synthetic rows."
             raise self.asked.refused(star.start, "SELECT * is not answered", hint)
         scope = self.scope(query.source)
-        aliases = {folded(item.alias): item.node for item in query.items if item.alias is not None}
-        scope = replace(scope, aliases=aliases)
-        where = scope.where
-        if query.where is not None:
-            where = combined(And, [where, rows_where(scope, query.where)])
+        scope = replace(scope, aliases=query.aliases)
+        where = chosen_rows(scope, query.where)
         keys, signatures = self.keys(scope, query, where)
         binder = _Outputs(scope, where, keys, signatures, self)
         found = binder.statement(query)
@@ -242,7 +238,7 @@ class _Binder(Tables):
                 return Exactly(size)
             reason = "a question in brackets is about the same table here"
             raise self.asked.refused(node.start, reason, "Ask it by itself, and divide the answers.")
-        listed = any(isinstance(each, Different | RankOf) for each in found.walk())  # of the groups of another grouping
+        listed = any(isinstance(each, OfCounts) for each in found.walk())  # of the groups of another grouping
         if listed or made.quantiles or made.gathers is not None or made.limit is not None or made.offset:
             reason = "a question in brackets has one count, sum or average here"
             raise self.asked.refused(node.start, reason, "Ask it by itself.")
