@@ -73,7 +73,7 @@ LATER: dict[str, tuple[str, ...]] = {
         *("sql.released", "sql.rows", "sql.statement", "sql.values", "row_functions", "data.calendar"),
         *("answering.unknown_keys", "mechanisms.group_quantiles", "cli.statements"),
     ),
-    "several tables, and rows made of each person's": ("data.database", "sql.joins", "sql.persons", "person_rows"),
+    "several tables, and rows made of each person's": ("data.database", "sql.joins", "person_rows"),
     "rows elsewhere: files, Spark, databases": (
         *("data.addresses", "data.engines", "data.far", "data.needs", "data.pushdown", "data.rules", "data.spark"),
         *("data.sql_engines", "data.sql_table", "data.sql_text", "data.tally"),

@@ -1,12 +1,17 @@
-"""Models and rules by their kinds and options, as the command line and the service name them: which estimator that is,
-which columns can serve, and what is wrong with an option, before anything is spent."""
+"""What the command line and the service do alike.
+
+Models and rules by their kinds and options: which estimator that is, which columns can serve, and what is wrong with an
+option, before anything is spent. Plans as JSON, and made-up rows as files.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import discreet as dp
 from discreet.plan import KINDS, method_names
@@ -215,6 +220,26 @@ def _two_classes(column: dp.Category, positive: Any) -> dp.Category:
     if column.missing is not None and column.code(positive) == column.missing_code:
         missing = positive
     return dp.Category(rest, positive, other=rest, missing=missing)
+
+
+# Made-up rows.
+
+
+def write_rows(frame: Any, kind: str, file: IO[bytes], *, rehearsal: bool) -> None:
+    """Write the rows as "csv" or "parquet"; those of a rehearsal have a column more that says so."""
+    if rehearsal:
+        frame = frame.add_column(0, "rehearsal", [[True] * frame.num_rows])
+    if kind == "parquet":
+        dp.data.write_parquet(frame, file)
+        return
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+    try:
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(frame.column_names)
+        writer.writerows(zip(*(column.to_pylist() for column in frame.columns), strict=True))
+        text.flush()
+    finally:
+        text.detach()
 
 
 # Plans.

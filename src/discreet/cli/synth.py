@@ -7,8 +7,6 @@ so, in front, since a file has no other place for it.
 
 from __future__ import annotations
 
-import csv
-import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +18,7 @@ import discreet as dp
 from discreet.cli.files import regular, reserved
 from discreet.cli.kit import Command, OpenTable, ParameterError, again_option, allowance_option, one_line, table_options
 from discreet.cli.price_view import Remaining
+from discreet.modelling import write_rows
 
 STDOUT = Path("-")
 _BETWEEN = "everything between columns that are not known together"
@@ -71,22 +70,21 @@ def synth(
     for name in {name for table in tables for name in table.columns}:
         at.schema.domain.column(name)  # names near misses
 
-    def draw(file: IO[bytes], suffix: str) -> dict[str, Any]:
+    def draw(file: IO[bytes], kind: str) -> dict[str, Any]:
         """Buy the tables, then write the rows."""
         session, answers, chosen = _measure(at, tables, beta, share=share, again=again)
         with at.output.working(f"drawing {rows:,} rows"):
             frame = session.synthetic(rows, seed=seed, backend="pyarrow")
-            marked = frame.add_column(0, "rehearsal", [[True] * rows]) if at.output.rehearsal else frame
-            _write(marked, suffix, file)
+            write_rows(frame, kind, file, rehearsal=at.output.rehearsal)
         return _summary(at, session, tables, answers, frame.column_names, chosen)
 
     if out == STDOUT:
-        for line in lines_of(draw(sys.stdout.buffer, ".csv")):
+        for line in lines_of(draw(sys.stdout.buffer, "csv")):
             click.echo(f"{at.output.mark}{line}", err=True)
         return
     with reserved(out, force=force) as draft:
         with draft.part.open("wb") as file:
-            summary = draw(file, out.suffix.lower())
+            summary = draw(file, out.suffix.lower()[1:])
         draft.keep()
     for line in (f"{one_line(out.name)}: {rows:,} made-up rows", *lines_of(summary)):
         at.output.say(line)
@@ -186,17 +184,3 @@ def lines_of(summary: dict[str, Any]) -> list[str]:
         *([f"not in the rows, since without bounds or levels: {_named([missing])}"] if missing else []),
         f"{cost}; {left}",
     ]
-
-
-def _write(frame: Any, suffix: str, file: IO[bytes]) -> None:
-    if suffix == ".parquet":
-        dp.data.write_parquet(frame, file)
-        return
-    text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-    try:
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(frame.column_names)
-        writer.writerows(zip(*(column.to_pylist() for column in frame.columns), strict=True))
-        text.flush()
-    finally:
-        text.detach()

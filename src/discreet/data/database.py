@@ -18,7 +18,7 @@ person, "at most one" is then priced as at most two, since a replaced row and an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -38,8 +38,8 @@ from discreet.core import (
     one_line,
 )
 from discreet.data.domain import Category, Column, Domain, near_misses
-from discreet.data.ingest import BLOCK, PrivateRows, Stored, batches_of, facts_of
-from discreet.data.rows import Batch, Facts, Identity, Texts, refuse_to_leave
+from discreet.data.ingest import HeldInMemory, Stored, facts_of, numbered
+from discreet.data.rows import Facts, Identity, Texts, refuse_to_leave
 from discreet.data.table import Table
 
 JOIN = " join "
@@ -61,11 +61,12 @@ class TableFacts:
     rows_per_unit: int
 
 
-class View(PrivateRows):
+class View(HeldInMemory):
     """The rows of one table of a database, or of tables joined by the person. Made by `Database.view`."""
 
-    __slots__ = ("_codes", "_persons", "_rows", "_texts", "sources")
+    __slots__ = ("sources",)
     source: None
+    _persons: Codes
 
     def __init__(
         self,
@@ -78,10 +79,6 @@ class View(PrivateRows):
     ) -> None:
         self.facts, self.identity, self.source, self.sources = facts, identity, None, sources
         self._codes, self._persons, self._texts, self._rows = codes, persons, texts, len(persons)
-
-    def _batches(self, reading: object) -> Iterator[Batch]:
-        persons, texts = self._persons, self._texts
-        return batches_of(self._codes, self.facts.domain, rows=self._rows, block=BLOCK, persons=persons, texts=texts)
 
 
 class Database(Shown):
@@ -321,12 +318,8 @@ def _everybody(tables: Mapping[str, Table], persons: str | None) -> tuple[int, d
     identifiers, -1 for those who are no persons of the database."""
     ids = [table._held().ids for table in tables.values()]
     high, low = (np.concatenate([pair[side] for pair in ids]) for side in (0, 1))
-    order, starts = np.lexsort((low, high)), np.ones(len(high), dtype=bool)
-    high, low = high[order], low[order]
-    starts[1:] = (high[1:] != high[:-1]) | (low[1:] != low[:-1])
-    numbers = np.zeros(len(order), dtype=np.int64)
-    numbers[order] = np.cumsum(starts) - 1
-    count, ends = int(starts.sum()), np.cumsum([len(pair[0]) for pair in ids])[:-1]
+    numbers = numbered(high, low)
+    count, ends = int(numbers.max(initial=-1)) + 1, np.cumsum([len(pair[0]) for pair in ids])[:-1]
     found = dict(zip(tables, np.split(numbers, ends), strict=True))
     if persons is None:
         return count, found

@@ -53,7 +53,7 @@ from discreet.data.files import (
     text_array,
     write_parquet,
 )
-from discreet.data.ingest import FIRST_EDITION, EncodedRows, KeptRows, identity_of, needed, partition
+from discreet.data.ingest import FIRST_EDITION, EncodedRows, KeptRows, identity_of, needed, numbered, partition
 from discreet.data.pushdown import PushDown
 from discreet.data.rows import Batch, Identity, Summand, Summed, Texts
 
@@ -148,19 +148,9 @@ def _staged_batch(table: Any, domain: Domain, columns: Mapping[str, str], *, per
         return codes
 
     def whose() -> Codes:
-        return _numbered(*(table.column(name).to_numpy() for name in WORDS[:2]))
+        return numbered(*(table.column(name).to_numpy() for name in WORDS[:2]))
 
     return Batch(domain, table.num_rows, load, persons=whose if persons else None, texts=texts.__getitem__)
-
-
-def _numbered(high: Codes, low: Codes) -> Codes:
-    """A number for each row, the same for rows of equal words."""
-    order, starts = np.lexsort((low, high)), np.ones(len(high), dtype=bool)
-    high, low = high[order], low[order]
-    starts[1:] = (high[1:] != high[:-1]) | (low[1:] != low[:-1])
-    numbers = np.empty(len(order), dtype=np.int64)
-    numbers[order] = np.cumsum(starts) - 1
-    return numbers
 
 
 def staged_table(rows: EncodedRows, identity: Identity, *, wide: bool = False) -> Any:

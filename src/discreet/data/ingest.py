@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core import Codes, Neighbours, ParameterError, SchemaError, Sheet, Shown, Words, exact, one_line
+from discreet.core import Codes, Mask, Neighbours, ParameterError, SchemaError, Sheet, Shown, Words, exact, one_line
 from discreet.data import declaration
 from discreet.data.domain import Domain
 from discreet.data.encoding import Frame, Values, encode_any, require_held
@@ -145,6 +145,20 @@ class PrivateRows(Shown):
     __reduce_ex__ = refuse_to_leave
     __copy__ = refuse_to_leave
     __deepcopy__ = refuse_to_leave
+
+
+class HeldInMemory(PrivateRows):
+    """Rows that this process holds, those of a person together."""
+
+    __slots__ = ("_codes", "_persons", "_rows", "_texts")
+    _codes: Stored
+    _persons: Codes | None
+    _rows: int
+    _texts: Mapping[str, Texts]
+
+    def _batches(self, reading: Callable[[Batch], object]) -> Iterator[Batch]:
+        domain, persons, texts = self.facts.domain, self._persons, self._texts
+        return batches_of(self._codes, domain, rows=self._rows, block=BLOCK, persons=persons, texts=texts)
 
 
 # Declarations.
@@ -407,6 +421,21 @@ def _wide(number: int) -> bytes:
     return _hash(str(number).encode())
 
 
+def _begins(high: Words, low: Words) -> Mask:
+    """Where another person begins, in rows that stand together by person."""
+    starts = np.ones(len(high), dtype=bool)
+    starts[1:] = (high[1:] != high[:-1]) | (low[1:] != low[:-1])
+    return starts
+
+
+def numbered(high: npt.NDArray[Any], low: npt.NDArray[Any]) -> Codes:
+    """A number for each row, the same for rows of equal words, in the order of the words."""
+    order = np.lexsort((low, high))
+    numbers = np.empty(len(order), dtype=np.int64)
+    numbers[order] = np.cumsum(_begins(high[order], low[order])) - 1
+    return numbers
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class KeptRows:
     """The rows that are kept: their places, person after person; the number of each one's person; and the persons."""
@@ -426,8 +455,7 @@ class KeptRows:
         high, low = ids
         by_person = np.lexsort((order, low, high))
         high, low = high[by_person], low[by_person]
-        starts, places = np.ones(len(by_person), dtype=bool), np.arange(len(by_person))
-        starts[1:] = (high[1:] != high[:-1]) | (low[1:] != low[:-1])
+        starts, places = _begins(high, low), np.arange(len(by_person))
         keep = places - np.maximum.accumulate(np.where(starts, places, 0)) < limit
         return KeptRows(by_person[keep], (np.cumsum(starts) - 1)[keep], (high[starts], low[starts]))
 

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from discreet.core import Codes, Neighbours
+from discreet.core import Neighbours
 from discreet.data.domain import Domain, flag
 from discreet.data.ingest import (
-    BLOCK,
     FIRST_EDITION,
     EncodedRows,
+    HeldInMemory,
     HeldRows,
     Ids,
     KeptRows,
-    PrivateRows,
-    batches_of,
     checked_domain,
     checked_edition,
     checked_rows,
     facts_of,
     identity_of,
 )
-from discreet.data.rows import Batch
 
 
-class Table(PrivateRows):
+class Table(HeldInMemory):
     """Rows in memory: Table(frame, domain, neighbours="replace-one", name="people").
 
     rows        a pandas, polars or pyarrow frame, a dict of sequences, or the path of a .parquet or .csv file. Only
@@ -40,7 +36,7 @@ class Table(PrivateRows):
                 a session answers only from releases about the same edition. None: no session answers about the rows.
     """
 
-    __slots__ = ("_codes", "_ids", "_persons", "_rows", "_texts")
+    __slots__ = ("_ids",)
 
     def __init__(
         self,
@@ -59,7 +55,7 @@ class Table(PrivateRows):
         self.identity = replace(identity_of(name, neighbours, unit, rows_per_unit), rehearsal=flag(rehearsal=rehearsal))
         encoded, self.source = EncodedRows.given(rows, domain, self.identity)
         persons = checked_rows(encoded.rows)
-        self._persons: Codes | None = None
+        self._persons = None
         self._ids: Ids | None = None
         if encoded.ids is not None:
             kept = KeptRows.of(encoded.ids, encoded.order(self.identity), self.identity.neighbours.rows)
@@ -73,7 +69,3 @@ class Table(PrivateRows):
         assert self._persons is not None  # a table of a database has a unit
         assert self._ids is not None
         return HeldRows(self._codes, self._texts, self._persons, self._ids)
-
-    def _batches(self, reading: Callable[[Batch], object]) -> Iterator[Batch]:
-        domain, persons, texts = self.facts.domain, self._persons, self._texts
-        return batches_of(self._codes, domain, rows=self._rows, block=BLOCK, persons=persons, texts=texts)

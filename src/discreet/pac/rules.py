@@ -81,17 +81,16 @@ def distinct(columns: str | Iterable[str]) -> tuple[str, ...]:
     return names
 
 
-def sorted_column(data: Dataset, name: str, keep: Callable[[Batch], Mask] | None = None) -> npt.NDArray[Any]:
+def sorted_column(data: Dataset, name: str) -> npt.NDArray[Any]:
     """The codes of a column in increasing order, missing ones left out: int64, or Python integers for a Whole."""
-    values = np.sort(data.exact_gather(functools.partial(_present, name, keep)))
+    values = np.sort(data.exact_gather(functools.partial(_present, name)))
     return values if values.dtype == object else values.astype(np.int64, copy=False)
 
 
-def _present(name: str, keep: Callable[[Batch], Mask] | None, batch: Batch) -> npt.NDArray[Any]:
-    """The codes of the rows that are kept and not missing."""
+def _present(name: str, batch: Batch) -> npt.NDArray[Any]:
+    """The codes that are not missing."""
     codes, missing = batch.stored(name), batch.domain.column(name).missing_code
-    here = np.ones(batch.rows, dtype=bool) if keep is None else keep(batch)
-    return codes[here if missing is None else here & (codes != missing)]
+    return codes if missing is None else codes[codes != missing]
 
 
 # Labels, and the mistakes of a rule.

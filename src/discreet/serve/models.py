@@ -6,7 +6,6 @@ An analyst's code never runs here: an estimator is named, its parameters are pla
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -27,6 +26,7 @@ from discreet.modelling import (
     shape_of,
     take_cost,
     with_positive,
+    write_rows,
 )
 from discreet.plan import MODELS
 from discreet.serve.jobs import Job
@@ -219,7 +219,9 @@ def synthetic(asked: dict[str, Any], most: int) -> Work:
         if tables:
             answers, share = about.answer_all(tables, share=share), None
         frame = about.synthetic(rows, share=share, seed=asked["seed"], backend="pyarrow")
-        job.attachment = (FORMATS[how], written(frame, how, marked=about.ledger.identity.rehearsal))
+        file = io.BytesIO()
+        write_rows(frame, how, file, rehearsal=about.ledger.identity.rehearsal)
+        job.attachment = (FORMATS[how], file.getvalue())
         together, left_out = about.known()
         return {
             "rows": rows,
@@ -234,21 +236,6 @@ def synthetic(asked: dict[str, Any], most: int) -> Work:
         }
 
     return work
-
-
-def written(frame: Any, how: str, *, marked: bool) -> bytes:
-    """The rows as a file; those of a rehearsal have a column more that says so."""
-    if marked:
-        frame = frame.add_column(0, "rehearsal", [[True] * frame.num_rows])
-    if how == "parquet":
-        file = io.BytesIO()
-        dp.data.write_parquet(frame, file)
-        return file.getvalue()
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(frame.column_names)
-    writer.writerows(zip(*(column.to_pylist() for column in frame.columns), strict=True))
-    return text.getvalue().encode("utf-8")
 
 
 def planned(asked: dict[str, Any], session: dp.Session, name: str) -> dict[str, Any]:

@@ -20,8 +20,8 @@ anything is charged and looks at public things only.
     scope.py       what names mean                     rows.py         expressions of a row, cell by cell
     conditions.py  three-valued logic to predicates    values.py       what is summed and grouped by
     dates.py       parts of dates                      naming.py       what parts are called
-    joins.py       tables joined by the person         select.py       the statement
-    persons.py     a row for each person               statement.py    what is asked, as a value
+    joins.py       tables joined by the person, a row  select.py       the statement
+                   for each person                     statement.py    what is asked, as a value
     expressions.py, over_groups.py, released.py   what is made of released numbers, with intervals; questions about
                                                   the answers of questions
     render.py      predicates back to SQL
