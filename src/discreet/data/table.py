@@ -1,4 +1,4 @@
-"""Tables of declared columns: rows in memory, and a Parquet file that is read in batches for every sum."""
+"""Tables of declared columns whose rows are in memory."""
 
 from __future__ import annotations
 
