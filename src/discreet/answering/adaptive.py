@@ -55,7 +55,18 @@ from discreet.answering.answer import Answer
 from discreet.answering.calibration import Calibration, SessionTerms
 from discreet.answering.chosen_tables import chosen_tables
 from discreet.answering.linear_query import group_meanings, linear, meaning, scope_of
-from discreet.answering.measurement import BetaPlace, Measured, asked_for, covers, group_cells, interval, own_error
+from discreet.answering.measurement import (
+    BetaPlace,
+    GroupsOfScope,
+    Measured,
+    MeasuredGroups,
+    asked_for,
+    counts_cells,
+    counts_groups,
+    covers,
+    interval,
+    own_error,
+)
 from discreet.answering.transcript import SEVERAL, WIDE, SessionRequest, Transcript, additive_parts
 from discreet.answering.workload import Marginals, answers, methods, noises
 from discreet.core import BudgetExceeded, ConversationOver, Exact, Json, ParameterError, Rng, record
@@ -275,14 +286,15 @@ class Knowledge:
     """What a transcript teaches, indexed, so that a question looks at few of the measurements and answers before it.
 
     marginals  the measured marginals with their columns
-    groups     the measured histograms of a part of the rows, by their columns
+    groups     the measured histograms of a part of the rows, by the columns that matter to them
     columns    every column that some measurement mentions        single  how many of them are single numbers
     """
 
     def __init__(self, transcript: Transcript, calibration: Calibration) -> None:
         self.transcript, self.calibration, self.domain = transcript, calibration, transcript.facts.domain
         self.marginals: list[tuple[frozenset[str], Measured]] = []
-        self.groups: dict[frozenset[str], list[Measured]] = defaultdict(list)
+        self.groups: dict[Scope, GroupsOfScope] = {}
+        self._ranks: dict[Scope, int] = defaultdict(lambda: len(self._ranks))  # of scopes, as they were first mentioned
         self.columns: set[str] = set()
         self.single = 0
         self._by_meaning: dict[str, list[Measured]] = defaultdict(list)
@@ -293,8 +305,8 @@ class Knowledge:
         """Read what is new in the ledger; whether anything is."""
         news = self.transcript.catch_up()
         for one in self.transcript.measured[self._learned :]:
+            self._learned += 1
             self.learn(one)
-        self._learned = len(self.transcript.measured)
         return news
 
     def learn(self, measured: Measured) -> None:
@@ -306,7 +318,10 @@ class Knowledge:
         if measured.marginal:
             self.marginals.append((frozenset(scope), measured))
         elif measured.query.groups:
-            self.groups[frozenset(scope)].append(measured)
+            form, rank = measured.form(self.domain), (self._ranks[scope], self._learned)
+            if form is not None and counts_groups(measured):
+                held = self.groups.setdefault(form.scope, GroupsOfScope(form))
+                held.held.append(MeasuredGroups.of(measured, form, rank))
         else:
             self.single += 1
         if isinstance(measured.query, Count) and self.calibration.total is not None:
@@ -336,13 +351,14 @@ class Knowledge:
         form, same = linear(question, self.domain), self._by_meaning.get(meaning(question, self.domain), [])
         if form is None:
             return same
-        covering = [measured for columns, measured in self.marginals if columns >= set(form.scope)]
-        if form.outputs != ():
-            return [*covering, *(one for one in same if not one.marginal)]
-        near = (held for columns, held in self.groups.items() if columns >= set(form.scope))
-        groups = (one for one in itertools.chain.from_iterable(near) if one not in same)
-        whole = (one for one in groups if group_cells(one, form, self.domain) is not None)
-        return [*covering, *(one for one in same if not one.marginal), *whole]
+        scope = frozenset(form.scope)
+        found = [measured for columns, measured in self.marginals if columns >= scope]
+        found += [one for one in same if not one.marginal]
+        if counts_cells(form):
+            near = (held.counted_by(form, self.domain) for held in self.groups.values() if scope.issubset(held.scope))
+            whole = sorted(itertools.chain.from_iterable(near), key=lambda one: one.rank)
+            found += [one.measured for one in whole if one.measured not in same]
+        return found
 
     def interval(self, question: Question) -> tuple[Floats, Floats]:
         """Where the answer is, by everything measured: on the session's good event each interval holds the truth."""

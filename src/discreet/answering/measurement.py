@@ -41,11 +41,12 @@ from typing import Any
 import numpy as np
 
 from discreet.answering.linear_query import group_meanings, linear, meaning, scope_of
-from discreet.data import Codes, Domain, Facts, Floats, IntArray, Mask
+from discreet.data import Batch, Codes, Domain, Facts, Floats, IntArray, Mask
 from discreet.hypothesis import Linear
 from discreet.mechanisms import LAWS, Noisy, ZeroSumNoise, free_groups
 from discreet.query import EVERYTHING, Bins, GroupCount, Histogram, Question, WithRest, is_question
 
+_HELD = 2**17  # cells of a measured histogram whose groups are kept in memory, a byte or two each
 SETS = 1 / 32  # the part of a histogram's failure that is kept for sums of its numbers
 _NORMAL = 1e-12  # below such a probability the normal tail is not taken: its remainder would count
 _FEW = 512  # layers of a sum, each by itself; of more, neighbours are bounded together
@@ -277,18 +278,87 @@ def _single(form: Linear) -> Mask:
 
 def group_cells(measured: Measured, form: Linear, domain: Domain) -> IntArray | None:
     """For a question with one number that counts whole groups of a measured histogram: which. None if it does not."""
+    if not counts_cells(form) or not counts_groups(measured):
+        return None
     groups = measured.form(domain)
-    if not (measured.query.groups and measured.query.counting) or groups is None:
-        return None  # the groups of a sum count nothing
-    if not set(form.scope) <= set(groups.scope):
+    if groups is None or not set(form.scope) <= set(groups.scope):
         return None
-    if form.outputs != () or not (form.weight[form.place >= 0] == 1).all():
+    chosen = np.bincount(groups.place[_within(form, groups.scope, groups.shape)] + 1)
+    sizes = np.bincount(groups.place + 1)[: len(chosen)]
+    if chosen[0] or ((chosen != 0) & (chosen != sizes)).any():
         return None
-    shape = [size if name in form.scope else 1 for name, size in zip(groups.scope, groups.shape, strict=True)]
-    wanted = np.broadcast_to((form.place >= 0).reshape(shape), groups.shape).ravel()
-    chosen = np.unique(groups.place[wanted])
-    whole = len(chosen) and chosen[0] >= 0 and np.isin(groups.place, chosen).sum() == wanted.sum()
-    return chosen if whole else None
+    return np.flatnonzero(chosen) - 1
+
+
+def counts_cells(form: Linear) -> bool:
+    """Whether the answer is one number, of the rows in some cells."""
+    return form.outputs == () and bool((form.weight[form.place >= 0] == 1).all()) and bool((form.place >= 0).any())
+
+
+def counts_groups(measured: Measured) -> bool:
+    """Whether it is a histogram of counts: the groups of a sum count nothing."""
+    return bool(measured.query.groups) and measured.query.counting
+
+
+def _within(form: Linear, scope: tuple[str, ...], shape: tuple[int, ...]) -> Mask:
+    """Which cells of a scope a question with one number counts."""
+    own = [size if name in form.scope else 1 for name, size in zip(scope, shape, strict=True)]
+    return np.broadcast_to((form.place >= 0).reshape(own), shape).ravel()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeasuredGroups:
+    """A measured histogram with its groups as cells, to see quickly that a question does not count whole ones.
+
+    rank   the order in which such measurements are looked at
+    place  of each cell its group, or -1; None if there are many       first, last  cells of each group
+    """
+
+    measured: Measured
+    rank: tuple[int, int]
+    place: IntArray | None
+    first: Codes
+    last: Codes
+
+    @staticmethod
+    def of(measured: Measured, form: Linear, rank: tuple[int, int]) -> MeasuredGroups:
+        inside, groups = np.flatnonzero(form.place >= 0), math.prod(form.outputs)
+        first, last = np.zeros((2, groups), dtype=np.int64)
+        last[form.place[inside]] = inside  # of several the last one stays
+        first[form.place[inside[::-1]]] = inside[::-1]
+        place = form.place.astype(np.min_scalar_type(-groups - 1)) if form.cells <= _HELD else None
+        return MeasuredGroups(measured, rank, place, first, last)
+
+    def of_cells(self, cells: Codes, scope: tuple[str, ...], shape: tuple[int, ...], domain: Domain) -> Codes:
+        """The groups of these cells."""
+        if self.place is not None:
+            return self.place[cells]
+        codes = dict(zip(scope, np.unravel_index(cells, shape), strict=True))
+        query: Any = self.measured.query
+        batch = Batch(domain, len(cells), lambda name: codes.get(name, np.zeros(len(cells), dtype=np.int64)))
+        return np.where(query.rows(domain).mask(batch), query.places(batch), -1)
+
+
+class GroupsOfScope:
+    """The measured histograms whose groups are made of the cells of one scope."""
+
+    def __init__(self, form: Linear) -> None:
+        self.scope, self.shape = form.scope, form.shape
+        self.held: list[MeasuredGroups] = []
+
+    def counted_by(self, form: Linear, domain: Domain) -> list[MeasuredGroups]:
+        """Those of which a question with one number counts whole groups."""
+        within = _within(form, self.scope, self.shape)
+        ends = np.array([within.argmax(), len(within) - 1 - within[::-1].argmax()])
+        return [one for one in self.held if self._may(one, within, ends, domain) and self._does(one, form, domain)]
+
+    def _may(self, one: MeasuredGroups, within: Mask, ends: Codes, domain: Domain) -> bool:
+        """Whether the groups of the first and the last cell neither begin nor end outside of the question."""
+        groups = one.of_cells(ends, self.scope, self.shape, domain)
+        return bool((groups >= 0).all() and within[one.first[groups]].all() and within[one.last[groups]].all())
+
+    def _does(self, one: MeasuredGroups, form: Linear, domain: Domain) -> bool:
+        return group_cells(one.measured, form, domain) is not None
 
 
 def covers(measured: object, question: Question, domain: Domain) -> bool:
