@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core import Json, ParameterError, canonical, digest, record
-from discreet.data import Batch, Domain
+from discreet.data import Batch, Codes, Domain
 from discreet.hypothesis import Linear, Scope
 from discreet.query import EVERYTHING, Count, OfPersons, Persons, Question
 
@@ -94,8 +94,13 @@ _large = functools.lru_cache(maxsize=16)(_form)
 def all_cells(scope: Scope, domain: Domain) -> Batch:
     """One made-up row for every cell of a scope."""
     shape = tuple(domain.column(name).size for name in scope)
-    codes = dict(zip(scope, np.indices(shape).reshape(len(shape), math.prod(shape)), strict=True))
-    return Batch(domain, math.prod(shape), codes.__getitem__)
+
+    def codes(name: str) -> Codes:
+        axis = scope.index(name)
+        own = np.arange(shape[axis]).reshape([-1 if place == axis else 1 for place in range(len(shape))])
+        return np.broadcast_to(own, shape).ravel()
+
+    return Batch(domain, math.prod(shape), codes)
 
 
 @functools.lru_cache(maxsize=65536)

@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -200,13 +201,20 @@ def levelled_bound(scale: float, cells: int, failure: float, numbers: int | None
 
 
 def interval(
-    measured: Measured, question: Question, domain: Domain, *, failure: float, total: float | None
+    measured: Measured,
+    question: Question,
+    domain: Domain,
+    *,
+    failure: float,
+    total: float | None,
+    groups: IntArray | None = None,
 ) -> tuple[Floats, Floats] | None:
     """Where every number of a question's answer lies with probability 1 - failure of this measurement, in the
     question's units; None if the measurement says nothing about it.
 
     total  the number of rows, if it is public. Of a histogram's failure a part is for its own numbers, the rest for
            sets.
+    groups  those that the question counts, if they are known: `group_cells`
     """
     ends, form, level = [], linear(question, domain), measured.levelled(total)
     numbers, sets, levelled = measured.value.size, failure * SETS, level is not measured
@@ -224,7 +232,7 @@ def interval(
         if form.cells == numbers:  # a cell of the marginal itself is known as well as that
             errors = np.where(_single(form), np.minimum(errors, own), errors)
         ends.append((value - errors, value + errors))
-    elif form is not None and (cells := group_cells(measured, form, domain)) is not None:
+    elif form is not None and (cells := group_cells(measured, form, domain) if groups is None else groups) is not None:
         # The theorem for the groups themselves as cells, none of them summed over others: s = 0 columns to leave out.
         of_sets = SetErrors(measured, cells=numbers, columns=0, failure=sets, levelled=levelled)
         count, width = level.value.ravel()[cells].sum(), of_sets.of(np.array([len(cells)]))[0]
@@ -283,8 +291,14 @@ def group_cells(measured: Measured, form: Linear, domain: Domain) -> IntArray | 
     groups = measured.form(domain)
     if groups is None or not set(form.scope) <= set(groups.scope):
         return None
-    chosen = np.bincount(groups.place[_within(form, groups.scope, groups.shape)] + 1)
-    sizes = np.bincount(groups.place + 1)[: len(chosen)]
+    return _whole_groups(groups.place, _within(form, groups.scope, groups.shape))
+
+
+def _whole_groups(place: IntArray, within: Mask) -> IntArray | None:
+    """The groups that these cells make up, if they do."""
+    own = place.astype(np.int64, copy=False) + 1
+    chosen = np.bincount(own[within])
+    sizes = np.bincount(own)[: len(chosen)]
     if chosen[0] or ((chosen != 0) & (chosen != sizes)).any():
         return None
     return np.flatnonzero(chosen) - 1
@@ -346,19 +360,21 @@ class GroupsOfScope:
         self.scope, self.shape = form.scope, form.shape
         self.held: list[MeasuredGroups] = []
 
-    def counted_by(self, form: Linear, domain: Domain) -> list[MeasuredGroups]:
-        """Those of which a question with one number counts whole groups."""
+    def counted_by(self, form: Linear, domain: Domain) -> Iterator[tuple[MeasuredGroups, IntArray]]:
+        """Those of which a question with one number counts whole groups, with these groups."""
         within = _within(form, self.scope, self.shape)
         ends = np.array([within.argmax(), len(within) - 1 - within[::-1].argmax()])
-        return [one for one in self.held if self._may(one, within, ends, domain) and self._does(one, form, domain)]
+        for one in self.held:
+            if self._may(one, within, ends, domain):
+                kept = one.place
+                found = group_cells(one.measured, form, domain) if kept is None else _whole_groups(kept, within)
+                if found is not None:
+                    yield one, found
 
     def _may(self, one: MeasuredGroups, within: Mask, ends: Codes, domain: Domain) -> bool:
         """Whether the groups of the first and the last cell neither begin nor end outside of the question."""
         groups = one.of_cells(ends, self.scope, self.shape, domain)
         return bool((groups >= 0).all() and within[one.first[groups]].all() and within[one.last[groups]].all())
-
-    def _does(self, one: MeasuredGroups, form: Linear, domain: Domain) -> bool:
-        return group_cells(one.measured, form, domain) is not None
 
 
 def covers(measured: object, question: Question, domain: Domain) -> bool:
