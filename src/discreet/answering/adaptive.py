@@ -54,7 +54,7 @@ import numpy as np
 from discreet.answering.answer import Answer
 from discreet.answering.calibration import Calibration, SessionTerms
 from discreet.answering.chosen_tables import chosen_tables
-from discreet.answering.linear_query import group_meanings, linear, meaning, scope_of
+from discreet.answering.linear_query import group_meanings, linear, meaning, meaning_of_others, scope_of
 from discreet.answering.measurement import (
     BetaPlace,
     GroupsOfScope,
@@ -331,7 +331,7 @@ class Knowledge:
             # All rows are public, so a count is also a count of the others, with the same noise.
             others = Count(Not(measured.query.where))
             opposite = replace(measured, query=others, value=self.calibration.total - measured.value)
-            self._by_meaning[meaning(others, self.domain)].append(opposite)
+            self._by_meaning[meaning_of_others(measured.query, self.domain)].append(opposite)
 
     def alone(self, question: Question) -> dict[int, list[Measured]]:
         """For each group of a question what was measured about that group alone."""

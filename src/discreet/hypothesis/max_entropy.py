@@ -330,7 +330,9 @@ class _Design:
     def tables(self, numbers: Floats) -> Tables:
         """For every scope the sum over its numbers, each times its weights."""
         spread = self.spread @ numbers[self.kept]
-        found = {scope: numbers[mine] for scope, mine in self.plain} | {scope: spread[mine] for scope, mine in self.mixed}
+        found = {scope: numbers[mine] for scope, mine in self.plain} | {
+            scope: spread[mine] for scope, mine in self.mixed
+        }
         return {scope: found[scope].reshape(shape) for scope, shape in self.shapes.items()}
 
     def of(self, marginals: Tables) -> Floats:
