@@ -296,66 +296,34 @@ def _fit_group(parts: list[MeasuredPart], sizes: dict[str, int], rows: float) ->
 
 
 class _Design:
-    """What was measured as a matrix on the cells of all scopes, one scope after the other. The numbers of a scope of
-    which nothing but the cells themselves were measured are copied; the others are one sparse matrix."""
+    """What was measured as one sparse matrix on the cells of all scopes, one scope after the other."""
 
     def __init__(self, parts: Sequence[MeasuredPart]) -> None:
         from scipy.sparse import csr_array
 
-        mixed = {scope for scope, same in _by_scope(parts).items() if len(same) > 1 or not same[0].plain}
         self.shapes = {part.scope: part.form.shape for part in parts}
-        self.plain: list[tuple[Scope, slice]] = []  # with the places of their numbers
-        self.mixed: list[tuple[Scope, slice]] = []  # with the places of their cells among the columns of the matrix
-        self.numbers = cells = 0
-        for scope in (scope for scope in self.shapes if scope in mixed):
-            self.mixed.append((scope, slice(cells, cells := cells + math.prod(self.shapes[scope]))))
-        first, kept = dict(self.mixed), list[Codes]()
-        rows, columns, weights = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
-        for part in parts:
-            mine = slice(self.numbers, self.numbers + len(part.value))
-            self.numbers = mine.stop
-            if part.scope not in mixed:
-                self.plain.append((part.scope, mine))
-                continue
-            used = np.flatnonzero(part.form.place >= 0)
-            rows.append(sum(map(len, kept)) + part.form.place[used])
-            columns.append(first[part.scope].start + used)
-            weights.append(part.form.weight[used])
-            kept.append(np.arange(mine.start, mine.stop))
-        self.kept = np.concatenate([*kept, np.zeros(0, dtype=np.int64)])  # the places of the matrix's numbers
+        ends = np.cumsum([0, *map(math.prod, self.shapes.values())])
+        starts, numbers = (
+            dict(zip(self.shapes, ends, strict=False)),
+            np.cumsum([0, *(len(each.value) for each in parts)]),
+        )
+        used = [np.flatnonzero(part.form.place >= 0) for part in parts]
+        rows = [first + part.form.place[cells] for first, part, cells in zip(numbers, parts, used, strict=False)]
+        columns = [starts[part.scope] + cells for part, cells in zip(parts, used, strict=True)]
+        weights = [part.form.weight[cells] for part, cells in zip(parts, used, strict=True)]
         entries = np.concatenate(weights), (np.concatenate(rows), np.concatenate(columns))
-        self.matrix = csr_array(entries, shape=(len(self.kept), cells))
-        self.squared, self.spread = self.matrix.multiply(self.matrix).tocsr(), self.matrix.T
+        self.matrix = csr_array(entries, shape=(numbers[-1], ends[-1]))
+        self.squared, self.spread, self.ends = self.matrix.multiply(self.matrix).tocsr(), self.matrix.T, ends[1:-1]
 
     def tables(self, numbers: Floats) -> Tables:
         """For every scope the sum over its numbers, each times its weights."""
-        spread = self.spread @ numbers[self.kept]
-        found = {scope: numbers[mine] for scope, mine in self.plain} | {
-            scope: spread[mine] for scope, mine in self.mixed
-        }
-        return {scope: found[scope].reshape(shape) for scope, shape in self.shapes.items()}
+        pieces = zip(self.shapes.items(), np.split(self.spread @ numbers, self.ends), strict=True)
+        return {scope: piece.reshape(shape) for (scope, shape), piece in pieces}
 
-    def of(self, marginals: Tables) -> Floats:
-        return self._multiplied(self.matrix, marginals)
-
-    def squares_of(self, marginals: Tables) -> Floats:
-        """What `of` would be if every weight were squared: what the rows add to the curvature, if cells are rare."""
-        return self._multiplied(self.squared, marginals)
-
-    def _multiplied(self, matrix: Any, marginals: Tables) -> Floats:
-        numbers = np.empty(self.numbers)
-        for scope, mine in self.plain:
-            numbers[mine] = marginals[scope].ravel()
-        if self.mixed:
-            numbers[self.kept] = matrix @ np.concatenate([marginals[scope].ravel() for scope, _ in self.mixed])
-        return numbers
-
-
-def _by_scope(parts: Sequence[MeasuredPart]) -> dict[Scope, list[MeasuredPart]]:
-    found: dict[Scope, list[MeasuredPart]] = {}
-    for part in parts:
-        found.setdefault(part.scope, []).append(part)
-    return found
+    def of(self, marginals: Tables, *, squared: bool = False) -> Floats:
+        """The answers; as if every weight were squared: what the rows add to the curvature, if cells are rare."""
+        cells = np.concatenate([marginals[scope].ravel() for scope in self.shapes])
+        return np.asarray((self.squared if squared else self.matrix) @ cells)
 
 
 # Marginal oracles: expected counts under exp(sum of tables), their marginals, and how those move.
@@ -503,7 +471,7 @@ class EntropyProblem:
 
     def _step(self, point: Point, gradient: Floats, slack: Floats) -> Floats:
         """(curvature + diag(slack))^-1 gradient, roughly: conjugate gradients, preconditioned by the diagonal."""
-        diagonal = self.design.squares_of(point.marginals) + slack
+        diagonal = self.design.of(point.marginals, squared=True) + slack
         step, left = np.zeros_like(gradient), gradient.copy()
         scaled = left / diagonal
         direction, size = scaled.copy(), float(left @ scaled)
