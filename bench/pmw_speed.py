@@ -1,16 +1,21 @@
-"""Where the time of a question goes: parsing, thinking, and the durable writes, measured apart."""
+"""Where the time of a question goes: parsing, thinking, and the durable writes, measured apart; and the CPU of each of
+thousands of questions in SQL, which the sessions are to answer within 50 ms if they are free and 150 ms if paid."""
 
 from __future__ import annotations
 
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import discreet as dp
+from bench.session_data import people
+from bench.session_sql import clinic, joined, mixed
 from discreet.sql import parse
 
 PERSONS = 20_000
@@ -48,7 +53,59 @@ def section() -> list[str]:
         "|---|---|---|",
         *(f"| {source} | {memory[source]:.2f} | {disk[source]:.2f} |" for source in memory if source in disk),
         f"| parsing alone | {parsing:.2f} | {parsing:.2f} |",
+        *_many(),
     ]
+
+
+MANY = 5_000
+FEW = {"price": "0.02%"}
+NEAR = {"alpha": "0.02"}
+
+
+def _many() -> list[str]:
+    """The CPU of each question of long sessions."""
+    sessions: list[tuple[str, Any, dp.Budget, dict[str, str], list[str]]] = [
+        ("price 0.02%, 8 columns", people(), dp.Budget(1, 1e-6), FEW, mixed(MANY)),
+        ("price 0.02%, 15 columns", people(wide=7), dp.Budget(1, 1e-6), FEW, mixed(MANY, wide=7)),
+        ("alpha 0.02, 8 columns", people(), dp.Budget(1, 1e-6), NEAR, mixed(MANY)),
+        ("alpha 0.02, 15 columns", people(wide=7), dp.Budget(1, 1e-6), NEAR, mixed(MANY, wide=7)),
+        ("alpha 0.02, 8 columns, a budget of 20", people(), dp.Budget(20, 1e-6), NEAR, mixed(MANY // 10)),
+        ("price 0.02%, two tables", clinic(), dp.Budget(1, 1e-6), FEW, joined(MANY // 2)),
+    ]
+    lines = [
+        "",
+        "### Every question of a long session",
+        "",
+        "Milliseconds of CPU for each question in SQL: counts, one and two groups, averages, sums, quantiles, HAVING, "
+        f"CASE, joins; ledgers in memory. The first question imports scipy. Of {MANY:,} questions the last thousand is "
+        "shown apart.",
+        "",
+        "| session | questions | which | how many | median | 99 % | largest |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, table, budget, terms, asked in sessions:
+        lines += [f"| {name} | {cells} |" for cells in _times(table, budget, terms, asked)]
+    return lines
+
+
+def _times(table: Any, budget: dp.Budget, terms: dict[str, str], asked: Sequence[str]) -> Iterator[str]:
+    session = dp.Session(table, dp.Ledger.in_memory(budget, table), **terms)
+    times: dict[str, list[float]] = defaultdict(list)
+    late: dict[str, list[float]] = defaultdict(list)
+    for place, question in enumerate(asked):
+        start = time.process_time()
+        try:
+            kind = "paid" if session.ask(question).price else "free"
+        except (dp.BudgetExceeded, dp.errors.UnsupportedQuery):
+            kind = "refused"
+        taken = 1000 * (time.process_time() - start)
+        times[kind].append(taken)
+        if len(asked) == MANY and place >= MANY - 1_000:
+            late[kind].append(taken)
+    for said, held in ((f"1 to {len(asked):,}", times), (f"{MANY - 999:,} to {MANY:,}", late)):
+        for kind, each in sorted(held.items()):
+            shown = (statistics.median(each), float(np.quantile(each, 0.99)), max(each))
+            yield f"{said} | {kind} | {len(each):,} | {' | '.join(f'{ms:.1f}' for ms in shown)}"
 
 
 def _sources(table: dp.Table, ledger: dp.Ledger) -> dict[str, float]:
