@@ -67,10 +67,10 @@ def _many() -> list[str]:
     sessions: list[tuple[str, Any, dp.Budget, dict[str, str], list[str]]] = [
         ("price 0.02%, 8 columns", people(), dp.Budget(1, 1e-6), FEW, mixed(MANY)),
         ("price 0.02%, 15 columns", people(wide=7), dp.Budget(1, 1e-6), FEW, mixed(MANY, wide=7)),
-        ("alpha 0.02, 8 columns", people(), dp.Budget(1, 1e-6), NEAR, mixed(MANY)),
-        ("alpha 0.02, 15 columns", people(wide=7), dp.Budget(1, 1e-6), NEAR, mixed(MANY, wide=7)),
-        ("alpha 0.02, 8 columns, a budget of 20", people(), dp.Budget(20, 1e-6), NEAR, mixed(MANY // 10)),
-        ("price 0.02%, two tables", clinic(), dp.Budget(1, 1e-6), FEW, joined(MANY // 2)),
+        ("alpha 0.02, 8 columns", people(), dp.Budget(1, 1e-6), NEAR, mixed(MANY // 5)),
+        ("alpha 0.02, 15 columns", people(wide=7), dp.Budget(1, 1e-6), NEAR, mixed(MANY // 5, wide=7)),
+        ("alpha 0.02, 8 columns, a budget of 20", people(), dp.Budget(20, 1e-6), NEAR, mixed(MANY // 25)),
+        ("price 0.02%, two tables", clinic(), dp.Budget(1, 1e-6), FEW, joined(MANY // 4)),
     ]
     lines = [
         "",

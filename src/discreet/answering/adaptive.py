@@ -297,7 +297,7 @@ class Knowledge:
         self.transcript, self.calibration, self.domain = transcript, calibration, transcript.facts.domain
         self.marginals: list[tuple[frozenset[str], Measured]] = []
         self.groups: dict[Scope, GroupsOfScope] = {}
-        self._ranks: dict[Scope, int] = defaultdict(lambda: len(self._ranks))  # of scopes, as they were first mentioned
+        self._ranks: dict[Scope, int] = {}  # of scopes, as they were first mentioned
         self.columns: set[str] = set()
         self.single = 0
         self._by_meaning: dict[str, list[Measured]] = defaultdict(list)
@@ -321,7 +321,7 @@ class Knowledge:
         if measured.marginal:
             self.marginals.append((frozenset(scope), measured))
         elif measured.query.groups:
-            form, rank = measured.form(self.domain), (self._ranks[scope], self._learned)
+            form, rank = measured.form(self.domain), (self._ranks.setdefault(scope, len(self._ranks)), self._learned)
             if form is not None and counts_groups(measured):
                 held = self.groups.setdefault(form.scope, GroupsOfScope(form))
                 held.held.append(MeasuredGroups.of(measured, form, rank))
