@@ -47,6 +47,7 @@ from discreet.hypothesis import Linear
 from discreet.mechanisms import LAWS, Noisy, ZeroSumNoise, free_groups
 from discreet.query import EVERYTHING, Bins, GroupCount, Histogram, Question, WithRest, is_question
 
+_LOOKS = 32  # cells of a question whose groups are looked at before those of all
 _HELD = 2**17  # cells of a measured histogram whose groups are kept in memory, a byte or two each
 SETS = 1 / 32  # the part of a histogram's failure that is kept for sums of its numbers
 _NORMAL = 1e-12  # below such a probability the normal tail is not taken: its remainder would count
@@ -363,17 +364,18 @@ class GroupsOfScope:
     def counted_by(self, form: Linear, domain: Domain) -> Iterator[tuple[MeasuredGroups, IntArray]]:
         """Those of which a question with one number counts whole groups, with these groups."""
         within = _within(form, self.scope, self.shape)
-        ends = np.array([within.argmax(), len(within) - 1 - within[::-1].argmax()])
+        counted = np.flatnonzero(within)
+        some = counted[np.linspace(0, len(counted) - 1, _LOOKS).astype(np.int64)]
         for one in self.held:
-            if self._may(one, within, ends, domain):
+            if self._may(one, within, some, domain):
                 kept = one.place
                 found = group_cells(one.measured, form, domain) if kept is None else _whole_groups(kept, within)
                 if found is not None:
                     yield one, found
 
-    def _may(self, one: MeasuredGroups, within: Mask, ends: Codes, domain: Domain) -> bool:
-        """Whether the groups of the first and the last cell neither begin nor end outside of the question."""
-        groups = one.of_cells(ends, self.scope, self.shape, domain)
+    def _may(self, one: MeasuredGroups, within: Mask, cells: Codes, domain: Domain) -> bool:
+        """Whether the groups of these cells neither begin nor end outside of the question."""
+        groups = one.of_cells(cells, self.scope, self.shape, domain)
         return bool((groups >= 0).all() and within[one.first[groups]].all() and within[one.last[groups]].all())
 
 
