@@ -47,19 +47,30 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from discreet.answering.answer import Answer
 from discreet.answering.calibration import Calibration, SessionTerms
 from discreet.answering.chosen_tables import chosen_tables
-from discreet.answering.linear_query import group_meanings, linear, meaning, scope_of
-from discreet.answering.measurement import BetaPlace, Measured, asked_for, covers, group_cells, interval, own_error
+from discreet.answering.linear_query import group_meanings, linear, meaning, meaning_of_others, scope_of
+from discreet.answering.measurement import (
+    BetaPlace,
+    GroupsOfScope,
+    Measured,
+    MeasuredGroups,
+    asked_for,
+    counts_cells,
+    counts_groups,
+    covers,
+    interval,
+    own_error,
+)
 from discreet.answering.transcript import SEVERAL, WIDE, SessionRequest, Transcript, additive_parts
 from discreet.answering.workload import Marginals, answers, methods, noises
 from discreet.core import BudgetExceeded, ConversationOver, Exact, Json, ParameterError, Rng, record
-from discreet.data import Dataset, Floats
+from discreet.data import Dataset, Floats, IntArray
 from discreet.hypothesis import FittedHypothesis, Hypothesis, Linear, Scope, fit, listed_sizes, tangled
 from discreet.ledger import Ledger
 from discreet.mechanisms import AboveThreshold, Conversation, IsFar, Mechanism, Noisy
@@ -70,6 +81,7 @@ from discreet.release import Open, Released, converse, release, reopen
 MANNER = "rent-or-buy/2"
 NEARLY = 1.5  # for a price: what is known to so many times the bound that it buys is not bought again
 Weights = Sequence[Exact] | None
+T = TypeVar("T")
 
 
 # The sources, in order. Each has an answer or None, and says nothing to the ledger but what it buys.
@@ -187,7 +199,7 @@ class Inquiry:
         low, high, unit = self.known.low, self.known.high, float(self.query.unit(self.answers.facts))
         if not np.isfinite(high - low).all() or np.max(high - low) > 2 * wanted - unit:
             return None
-        if not self.knowledge.teaches(self.query):
+        if not self.known.taught:
             return None
         # Between these every value is within the wanted distance of both ends, and there is a whole one.
         least, most = low, high
@@ -233,12 +245,13 @@ class Inquiry:
 @dataclass(frozen=True, slots=True, eq=False)
 class Confined:
     """Where numbers are: intervals, and the sums of what was measured of each over its squared error, and of one over
-    that."""
+    that; taught: whether anything that was measured says something about them."""
 
     low: Floats
     high: Floats
     weighed: Floats
     weight: Floats
+    taught: bool
 
     def within(self, low: Floats, high: Floats) -> Confined:
         """By a newer interval too. Outside the good event intervals may contradict each other: then the newer one
@@ -254,6 +267,7 @@ class Confined:
             np.where(apart, high, both[1]),
             np.where(apart, weighed, self.weighed + weighed),
             np.where(apart, weight, self.weight + weight),
+            self.taught,
         )
 
     def adding_up_to(self, total: float) -> Confined:
@@ -275,14 +289,15 @@ class Knowledge:
     """What a transcript teaches, indexed, so that a question looks at few of the measurements and answers before it.
 
     marginals  the measured marginals with their columns
-    groups     the measured histograms of a part of the rows, by their columns
+    groups     the measured histograms of a part of the rows, by the columns that matter to them
     columns    every column that some measurement mentions        single  how many of them are single numbers
     """
 
     def __init__(self, transcript: Transcript, calibration: Calibration) -> None:
         self.transcript, self.calibration, self.domain = transcript, calibration, transcript.facts.domain
         self.marginals: list[tuple[frozenset[str], Measured]] = []
-        self.groups: dict[frozenset[str], list[Measured]] = defaultdict(list)
+        self.groups: dict[Scope, GroupsOfScope] = {}
+        self._ranks: dict[Scope, int] = {}  # of scopes, as they were first mentioned
         self.columns: set[str] = set()
         self.single = 0
         self._by_meaning: dict[str, list[Measured]] = defaultdict(list)
@@ -293,8 +308,8 @@ class Knowledge:
         """Read what is new in the ledger; whether anything is."""
         news = self.transcript.catch_up()
         for one in self.transcript.measured[self._learned :]:
+            self._learned += 1
             self.learn(one)
-        self._learned = len(self.transcript.measured)
         return news
 
     def learn(self, measured: Measured) -> None:
@@ -306,18 +321,17 @@ class Knowledge:
         if measured.marginal:
             self.marginals.append((frozenset(scope), measured))
         elif measured.query.groups:
-            self.groups[frozenset(scope)].append(measured)
+            form, rank = measured.form(self.domain), (self._ranks.setdefault(scope, len(self._ranks)), self._learned)
+            if form is not None and counts_groups(measured):
+                held = self.groups.setdefault(form.scope, GroupsOfScope(form))
+                held.held.append(MeasuredGroups.of(measured, form, rank))
         else:
             self.single += 1
         if isinstance(measured.query, Count) and self.calibration.total is not None:
             # All rows are public, so a count is also a count of the others, with the same noise.
             others = Count(Not(measured.query.where))
             opposite = replace(measured, query=others, value=self.calibration.total - measured.value)
-            self._by_meaning[meaning(others, self.domain)].append(opposite)
-
-    def teaches(self, question: Question) -> bool:
-        """Whether something was measured that says something about a question."""
-        return bool(self.about(question)) or bool(self.alone(question))
+            self._by_meaning[meaning_of_others(measured.query, self.domain)].append(opposite)
 
     def alone(self, question: Question) -> dict[int, list[Measured]]:
         """For each group of a question what was measured about that group alone."""
@@ -331,18 +345,20 @@ class Knowledge:
         form = linear(question, self.domain)
         return form is not None and any(columns == set(form.scope) for columns, _ in self.marginals)
 
-    def about(self, question: Question) -> list[Measured]:
-        """The measurements that say something about a question."""
+    def about(self, question: Question) -> list[tuple[Measured, IntArray | None]]:
+        """The measurements that say something about a question; with the groups that it counts, if it counts groups."""
         form, same = linear(question, self.domain), self._by_meaning.get(meaning(question, self.domain), [])
+        found: list[tuple[Measured, IntArray | None]] = []
         if form is None:
-            return same
-        covering = [measured for columns, measured in self.marginals if columns >= set(form.scope)]
-        if form.outputs != ():
-            return [*covering, *(one for one in same if not one.marginal)]
-        near = (held for columns, held in self.groups.items() if columns >= set(form.scope))
-        groups = (one for one in itertools.chain.from_iterable(near) if one not in same)
-        whole = (one for one in groups if group_cells(one, form, self.domain) is not None)
-        return [*covering, *(one for one in same if not one.marginal), *whole]
+            return [*found, *((one, None) for one in same)]
+        scope = frozenset(form.scope)
+        found += [(measured, None) for columns, measured in self.marginals if columns >= scope]
+        found += [(one, None) for one in same if not one.marginal]
+        if counts_cells(form):
+            near = (held.counted_by(form, self.domain) for held in self.groups.values() if scope.issubset(held.scope))
+            whole = sorted(itertools.chain.from_iterable(near), key=lambda pair: pair[0].rank)
+            found += [(one.measured, groups) for one, groups in whole if one.measured not in same]
+        return found
 
     def interval(self, question: Question) -> tuple[Floats, Floats]:
         """Where the answer is, by everything measured: on the session's good event each interval holds the truth."""
@@ -361,13 +377,13 @@ class Knowledge:
         if form is not None:  # a number to which no row adds is 0
             none = np.bincount(form.place[form.place >= 0], minlength=math.prod(shape)).reshape(shape) == 0
             low, high = np.where(none, 0.0, low), np.where(none, 0.0, high)
-        known = Confined(low, high, np.zeros(shape), np.zeros(shape))
-        for measured in sorted(self.about(question), key=lambda one: one.place.order):
-            failure = self.calibration.may_fail(measured.place)
-            found = interval(measured, question, self.domain, failure=failure, total=self.calibration.total)
+        about, alone = self.about(question), self.alone(question)
+        known = Confined(low, high, np.zeros(shape), np.zeros(shape), taught=bool(about or alone))
+        for measured, groups in sorted(about, key=lambda pair: pair[0].place.order):
+            failure, total = self.calibration.may_fail(measured.place), self.calibration.total
+            found = interval(measured, question, self.domain, failure=failure, total=total, groups=groups)
             if found is not None:
                 known = known.within(*found)
-        alone = self.alone(question)
         for at, several in alone.items():
             for measured in several:
                 ends = np.full(shape, -math.inf), np.full(shape, math.inf)
@@ -427,6 +443,7 @@ class AdaptiveAnswers:
         self.knowledge = Knowledge(self.transcript, self.calibration)
         self._inquiries: dict[tuple[Question, float], Inquiry] = {}
         self._wanted: dict[Any, tuple[float, ...]] = {}
+        self._found: dict[Any, Any] = {}
         self._seen = 0
         self._fitted: list[tuple[int, FittedHypothesis]] = []  # the last fit, if there is one
 
@@ -436,7 +453,7 @@ class AdaptiveAnswers:
         made = copy.copy(self)
         made.calibration = Calibration(self.facts, calibration.ledger, calibration.terms, allowance=name)
         made.charged_to = {**self.charged_to, "allowance": name}
-        made._inquiries, made._wanted = {}, {}
+        made._inquiries, made._wanted, made._found = {}, {}, {}
         return made
 
     # What is known.
@@ -448,6 +465,13 @@ class AdaptiveAnswers:
             self._seen = self.transcript.seen
             self._inquiries.clear()
             self._wanted.clear()
+            self._found.clear()
+
+    def once(self, key: Any, find: Callable[[], T]) -> T:
+        """What is found under this key, until something new is in the ledger."""
+        if key not in self._found:
+            self._found[key] = find()
+        return self._found[key]  # type: ignore[no-any-return]
 
     def earlier(self, name: str) -> Answer | None:
         """The answer to the question of this meaning that was given before, if it was promised with as little doubt."""

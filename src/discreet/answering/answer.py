@@ -21,6 +21,7 @@ from discreet.query import (
     EVERYTHING,
     Count,
     GroupCount,
+    Histogram,
     KeyCount,
     OfPersons,
     Persons,
@@ -226,7 +227,10 @@ class Assembly:
         form = None
         if (sizes and self.statement.where != EVERYTHING) or any(not isinstance(key, str) for key in self.keys):
             made, domain = self.statement.made, self.facts.domain
-            form = linear(GroupCount(self.keys, self.statement.where), domain if made is None else made.domain(domain))
+            asked = (each for each in self.questions if type(each) is Histogram)  # its cells were listed already
+            same = (each for each in asked if (each.columns, each.where) == (self.keys, self.statement.where))
+            counted: Question = next(same, GroupCount(self.keys, self.statement.where))
+            form = linear(counted, domain if made is None else made.domain(domain))
         if form is None:
             return np.ones(sizes, dtype=bool)
         reached = np.zeros(math.prod(sizes), dtype=bool)

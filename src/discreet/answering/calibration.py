@@ -188,7 +188,9 @@ class Calibration:
         place = BetaPlace(order, SEVERAL if many else 1, Fraction(1, len(asked)))
         if self.terms.price is not None:
             scales = self._scales_for_price(measured, weights)
-            errors = (self._error(*each, place, kind) for each in zip(measured, map(float, scales), strict=True))
+            errors = (
+                self._error(query, place, kind)(float(scale)) for query, scale in zip(measured, scales, strict=True)
+            )
             units = (float(query.unit(self.facts)) for query in asked)
             wanted = tuple(error + unit / 2 for error, unit in zip(errors, units, strict=True))
         elif self.terms.alpha is not None:
@@ -224,18 +226,16 @@ class Calibration:
         small = math.prod(made.shape(domain)) <= MAX_CELLS
         return made if small and meaning(shown(made), domain) == meaning(question, domain) else question
 
-    def _error(self, question: Question, scale: float, place: BetaPlace, kind: str) -> float:
-        """How far off the numbers of a question are that is measured with this noise, at the most."""
+    def _error(self, question: Question, place: BetaPlace, kind: str) -> Callable[[float], float]:
+        """How far off the numbers of a question are at the most, as a function of the noise that they get."""
         numbers, unit = math.prod(question.shape(self.facts.domain)), float(question.unit(self.facts))
-        failure, levelled = self.may_fail(place), self.total is not None
-        return own_error(
-            question, noisy_by(kind, question).KIND, scale, unit, numbers, failure=failure, levelled=levelled
-        )
+        drawn, failure, levelled = noisy_by(kind, question).KIND, self.may_fail(place), self.total is not None
+        return lambda scale: own_error(question, drawn, scale, unit, numbers, failure=failure, levelled=levelled)
 
     def _scale_for(self, question: Question, wanted: float, place: BetaPlace, kind: str) -> Fraction:
         """The most noise with which a question's numbers are as near as wanted."""
         reach = wanted - float(question.unit(self.facts)) / 2
-        return _largest(lambda scale: self._error(question, scale, place, kind), reach)
+        return _largest(self._error(question, place, kind), reach)
 
     def _scales_for_price(self, queries: Sequence[Question], weights: Sequence[Exact] | None) -> list[Fraction]:
         """The noise of each query with which all of them together cost the session's price."""

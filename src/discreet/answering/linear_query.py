@@ -26,9 +26,9 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core import Json, ParameterError, canonical, digest, record
-from discreet.data import Batch, Domain
+from discreet.data import Batch, Codes, Domain
 from discreet.hypothesis import Linear, Scope
-from discreet.query import EVERYTHING, Count, OfPersons, Persons, Question
+from discreet.query import EVERYTHING, Count, Not, OfPersons, Persons, Question
 
 MAX_CELLS = 2**22
 """Cells of a scope that are listed; a query about more can only be answered from the rows."""
@@ -49,13 +49,18 @@ def scope_of(query: Question, domain: Domain) -> Scope:
 
 def linear(query: Question, domain: Domain) -> Linear | None:
     """The query's form over the columns that matter; None if what it mentions has more cells than are listed."""
+    cells = _listed_cells(query, domain)
+    return None if cells is None else (_small if cells <= 2**12 else _large)(query, domain)
+
+
+def _listed_cells(query: Question, domain: Domain) -> int | None:
+    """How many cells are listed for a query; None if they are not."""
     if isinstance(query, Persons | OfPersons):  # a person's rows are not added up
         return None
     columns = [domain.column(name) for name in scope_of(query, domain)]
     cells = math.prod(column.size for column in columns)
-    if not all(column.listed for column in columns) or cells > MAX_CELLS or cells * query.atoms > MAX_WORK:
-        return None
-    return (_small if cells <= 2**12 else _large)(query, domain)
+    listed = all(column.listed for column in columns) and cells <= MAX_CELLS and cells * query.atoms <= MAX_WORK
+    return cells if listed else None
 
 
 def require_linear(query: Question, domain: Domain) -> Linear:
@@ -94,8 +99,13 @@ _large = functools.lru_cache(maxsize=16)(_form)
 def all_cells(scope: Scope, domain: Domain) -> Batch:
     """One made-up row for every cell of a scope."""
     shape = tuple(domain.column(name).size for name in scope)
-    codes = dict(zip(scope, np.indices(shape).reshape(len(shape), math.prod(shape)), strict=True))
-    return Batch(domain, math.prod(shape), codes.__getitem__)
+
+    def codes(name: str) -> Codes:
+        axis = scope.index(name)
+        own = np.arange(shape[axis]).reshape([-1 if place == axis else 1 for place in range(len(shape))])
+        return np.broadcast_to(own, shape).ravel()
+
+    return Batch(domain, math.prod(shape), codes)
 
 
 @functools.lru_cache(maxsize=65536)
@@ -105,6 +115,16 @@ def meaning(query: Question, domain: Domain) -> str:
     if form is None:
         return f"text:{digest(record(query))}"
     return _hashed(form, query.groups, "" if query.counting else getattr(query, "column", "value"))
+
+
+@functools.lru_cache(maxsize=65536)
+def meaning_of_others(query: Count, domain: Domain) -> str:
+    """The meaning of the count of all other rows: of the same cells, those that the query does not count."""
+    others, form = Count(Not(query.where)), linear(query, domain)
+    if form is None or _listed_cells(others, domain) is None:
+        return meaning(others, domain)
+    counted = form.place < 0
+    return _hashed(replace(form, place=np.where(counted, 0, -1), weight=counted.astype(np.float64)))
 
 
 def _hashed(form: Linear, groups: Sequence[str] = (), unit: str = "") -> str:

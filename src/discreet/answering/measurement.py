@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -41,11 +42,13 @@ from typing import Any
 import numpy as np
 
 from discreet.answering.linear_query import group_meanings, linear, meaning, scope_of
-from discreet.data import Codes, Domain, Facts, Floats, IntArray, Mask
+from discreet.data import Batch, Codes, Domain, Facts, Floats, IntArray, Mask
 from discreet.hypothesis import Linear
 from discreet.mechanisms import LAWS, Noisy, ZeroSumNoise, free_groups
 from discreet.query import EVERYTHING, Bins, GroupCount, Histogram, Question, WithRest, is_question
 
+_LOOKS = 32  # cells of a question whose groups are looked at before those of all
+_HELD = 2**17  # cells of a measured histogram whose groups are kept in memory, a byte or two each
 SETS = 1 / 32  # the part of a histogram's failure that is kept for sums of its numbers
 _NORMAL = 1e-12  # below such a probability the normal tail is not taken: its remainder would count
 _FEW = 512  # layers of a sum, each by itself; of more, neighbours are bounded together
@@ -199,13 +202,20 @@ def levelled_bound(scale: float, cells: int, failure: float, numbers: int | None
 
 
 def interval(
-    measured: Measured, question: Question, domain: Domain, *, failure: float, total: float | None
+    measured: Measured,
+    question: Question,
+    domain: Domain,
+    *,
+    failure: float,
+    total: float | None,
+    groups: IntArray | None = None,
 ) -> tuple[Floats, Floats] | None:
     """Where every number of a question's answer lies with probability 1 - failure of this measurement, in the
     question's units; None if the measurement says nothing about it.
 
     total  the number of rows, if it is public. Of a histogram's failure a part is for its own numbers, the rest for
            sets.
+    groups  those that the question counts, if they are known: `group_cells`
     """
     ends, form, level = [], linear(question, domain), measured.levelled(total)
     numbers, sets, levelled = measured.value.size, failure * SETS, level is not measured
@@ -223,7 +233,7 @@ def interval(
         if form.cells == numbers:  # a cell of the marginal itself is known as well as that
             errors = np.where(_single(form), np.minimum(errors, own), errors)
         ends.append((value - errors, value + errors))
-    elif form is not None and (cells := group_cells(measured, form, domain)) is not None:
+    elif form is not None and (cells := group_cells(measured, form, domain) if groups is None else groups) is not None:
         # The theorem for the groups themselves as cells, none of them summed over others: s = 0 columns to leave out.
         of_sets = SetErrors(measured, cells=numbers, columns=0, failure=sets, levelled=levelled)
         count, width = level.value.ravel()[cells].sum(), of_sets.of(np.array([len(cells)]))[0]
@@ -277,18 +287,96 @@ def _single(form: Linear) -> Mask:
 
 def group_cells(measured: Measured, form: Linear, domain: Domain) -> IntArray | None:
     """For a question with one number that counts whole groups of a measured histogram: which. None if it does not."""
+    if not counts_cells(form) or not counts_groups(measured):
+        return None
     groups = measured.form(domain)
-    if not (measured.query.groups and measured.query.counting) or groups is None:
-        return None  # the groups of a sum count nothing
-    if not set(form.scope) <= set(groups.scope):
+    if groups is None or not set(form.scope) <= set(groups.scope):
         return None
-    if form.outputs != () or not (form.weight[form.place >= 0] == 1).all():
+    return _whole_groups(groups.place, _within(form, groups.scope, groups.shape))
+
+
+def _whole_groups(place: IntArray, within: Mask) -> IntArray | None:
+    """The groups that these cells make up, if they do."""
+    own = place.astype(np.int64, copy=False) + 1
+    chosen = np.bincount(own[within])
+    sizes = np.bincount(own)[: len(chosen)]
+    if chosen[0] or ((chosen != 0) & (chosen != sizes)).any():
         return None
-    shape = [size if name in form.scope else 1 for name, size in zip(groups.scope, groups.shape, strict=True)]
-    wanted = np.broadcast_to((form.place >= 0).reshape(shape), groups.shape).ravel()
-    chosen = np.unique(groups.place[wanted])
-    whole = len(chosen) and chosen[0] >= 0 and np.isin(groups.place, chosen).sum() == wanted.sum()
-    return chosen if whole else None
+    return np.flatnonzero(chosen) - 1
+
+
+def counts_cells(form: Linear) -> bool:
+    """Whether the answer is one number, of the rows in some cells."""
+    return form.outputs == () and bool((form.weight[form.place >= 0] == 1).all()) and bool((form.place >= 0).any())
+
+
+def counts_groups(measured: Measured) -> bool:
+    """Whether it is a histogram of counts: the groups of a sum count nothing."""
+    return bool(measured.query.groups) and measured.query.counting
+
+
+def _within(form: Linear, scope: tuple[str, ...], shape: tuple[int, ...]) -> Mask:
+    """Which cells of a scope a question with one number counts."""
+    own = [size if name in form.scope else 1 for name, size in zip(scope, shape, strict=True)]
+    return np.broadcast_to((form.place >= 0).reshape(own), shape).ravel()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeasuredGroups:
+    """A measured histogram with its groups as cells, to see quickly that a question does not count whole ones.
+
+    rank   the order in which such measurements are looked at
+    place  of each cell its group, or -1; None if there are many       first, last  cells of each group
+    """
+
+    measured: Measured
+    rank: tuple[int, int]
+    place: IntArray | None
+    first: Codes
+    last: Codes
+
+    @staticmethod
+    def of(measured: Measured, form: Linear, rank: tuple[int, int]) -> MeasuredGroups:
+        inside, groups = np.flatnonzero(form.place >= 0), math.prod(form.outputs)
+        first, last = np.zeros((2, groups), dtype=np.int64)
+        last[form.place[inside]] = inside  # of several the last one stays
+        first[form.place[inside[::-1]]] = inside[::-1]
+        place = form.place.astype(np.min_scalar_type(-groups - 1)) if form.cells <= _HELD else None
+        return MeasuredGroups(measured, rank, place, first, last)
+
+    def of_cells(self, cells: Codes, scope: tuple[str, ...], shape: tuple[int, ...], domain: Domain) -> Codes:
+        """The groups of these cells."""
+        if self.place is not None:
+            return self.place[cells]
+        codes = dict(zip(scope, np.unravel_index(cells, shape), strict=True))
+        query: Any = self.measured.query
+        batch = Batch(domain, len(cells), lambda name: codes.get(name, np.zeros(len(cells), dtype=np.int64)))
+        return np.where(query.rows(domain).mask(batch), query.places(batch), -1)
+
+
+class GroupsOfScope:
+    """The measured histograms whose groups are made of the cells of one scope."""
+
+    def __init__(self, form: Linear) -> None:
+        self.scope, self.shape = form.scope, form.shape
+        self.held: list[MeasuredGroups] = []
+
+    def counted_by(self, form: Linear, domain: Domain) -> Iterator[tuple[MeasuredGroups, IntArray]]:
+        """Those of which a question with one number counts whole groups, with these groups."""
+        within = _within(form, self.scope, self.shape)
+        counted = np.flatnonzero(within)
+        some = counted[np.linspace(0, len(counted) - 1, _LOOKS).astype(np.int64)]
+        for one in self.held:
+            if self._may(one, within, some, domain):
+                kept = one.place
+                found = group_cells(one.measured, form, domain) if kept is None else _whole_groups(kept, within)
+                if found is not None:
+                    yield one, found
+
+    def _may(self, one: MeasuredGroups, within: Mask, cells: Codes, domain: Domain) -> bool:
+        """Whether the groups of these cells neither begin nor end outside of the question."""
+        groups = one.of_cells(cells, self.scope, self.shape, domain)
+        return bool((groups >= 0).all() and within[one.first[groups]].all() and within[one.last[groups]].all())
 
 
 def covers(measured: object, question: Question, domain: Domain) -> bool:

@@ -35,7 +35,11 @@ class Ranked:
         return f"quantiles:{digest(record(made))}"
 
     def mechanism(self, answers: AdaptiveAnswers) -> GroupQuantiles:
-        """What the session's terms buy now.
+        """What the session's terms buy now; found once for each state of the ledger."""
+        return answers.once((self, answers.transcript.seen), lambda: self._mechanism(answers))
+
+    def _mechanism(self, answers: AdaptiveAnswers) -> GroupQuantiles:
+        """What the session's terms buy.
 
         Theorem.   P[some draw misses by A rows or more] <= draws * exp(-rate A), with as many draws as there are
                    points, groups and three; the reach is the A for which this is the failure that the session allows

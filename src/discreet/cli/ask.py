@@ -5,16 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import discreet as dp
-from discreet.cli.ask_prompt import talk
-from discreet.cli.ask_session import REFUSED, AskSession, bare, refusal, refuse
 from discreet.cli.files import read_text
 from discreet.cli.kit import FILE, Command, OpenTable, Output, ParameterError, allowance_option, database_options
 from discreet.cli.statements import Written, questions
+
+if TYPE_CHECKING:
+    from discreet.cli.ask_session import AskSession
 
 
 @click.command(cls=Command)
@@ -58,6 +59,8 @@ def ask(
     A question may have COUNT, SUM, AVG, STDDEV, MEDIAN, QUANTILE(column, p), arithmetic, WHERE, GROUP BY, bins, dates,
     HAVING, ORDER BY and LIMIT. docs/questions.md has the whole language.
     """
+    from discreet.cli.ask_session import refuse
+
     if question is not None and path is not None:
         raise ParameterError("give a QUESTION or --file, not both")
     if together == (share is None):
@@ -82,6 +85,9 @@ def _ask(
     listed: tuple[Path, list[Written]] | None,
     share: str | None,
 ) -> None:
+    from discreet.cli.ask_prompt import talk
+    from discreet.cli.ask_session import AskSession, bare
+
     yes = options.pop("yes")
     asking = AskSession(OpenTable.open(schema, **place, allowance=options["allowance"], several=True), options, yes=yes)
     code = 0
@@ -114,6 +120,8 @@ def _ask_together(asking: AskSession, questions: Sequence[Written], share: str) 
 def _ask_file(asking: AskSession, path: Path, questions: Sequence[Written]) -> int:
     """Ask the questions of a file one by one and return the worst exit code. One that is refused is said with its line,
     and does not stop the others; what is wrong with the ledger does."""
+    from discreet.cli.ask_session import REFUSED, refusal, refuse
+
     records: list[dict[str, Any]] = []
     worst = 0
     try:

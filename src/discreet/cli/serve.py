@@ -9,7 +9,6 @@ import resource
 import signal
 import sys
 import threading
-from asyncio import run as run_loop
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +88,8 @@ def _settings(places: tuple[Path, ...], keys_path: Path | None, demo: bool, opti
 
 def _run(settings: Any, options: dict[str, Any], output: Output) -> None:
     """Open the tables, then listen until a signal ends it."""
+    import asyncio
+
     import uvicorn
 
     from discreet.serve.app import create_app
@@ -133,7 +134,7 @@ def _run(settings: Any, options: dict[str, Any], output: Output) -> None:
         at = f"http://{options['host']}:{sockets[0].getsockname()[1]}"
     for each in (signal.SIGINT, signal.SIGTERM):  # the server repeats the signal that ended it
         signal.signal(each, lambda number, frame: None)
-    run_loop(Server(config).serve(sockets))
+    asyncio.run(Server(config).serve(sockets))
     service.close()
     output.say("ended: what was charged is in the ledgers")
 

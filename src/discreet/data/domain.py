@@ -45,6 +45,7 @@ matches the whole number 0 or 1, and 0 or 1 match the boolean. So 1, True and "1
 from __future__ import annotations
 
 import difflib
+import functools
 import math
 import numbers
 import operator
@@ -54,6 +55,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -274,9 +276,9 @@ class Category(_AnyColumn):
     def plain(self, codes: npt.NDArray[Any], rows: int) -> list[Level | None]:
         return [None if code == self.missing_code else self.levels[code] for code in codes.tolist()]
 
-    def lookup(self) -> dict[tuple[str, Level], int]:
+    def lookup(self) -> Mapping[tuple[str, Level], int]:
         """The code of each level, found by (kind, level): kinds are "text", "whole" and "boolean"."""
-        return {_kinded(level): code for code, level in enumerate(self.levels)}
+        return _lookup(self)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Category) and self._key() == other._key()
@@ -368,9 +370,10 @@ class Number(_Ordered):
     def code(self, value: object) -> int:
         """The code of a value on the grid; the nearest grid values are named if it is not on it."""
         found = exact.number(value=value)
+        (on_grid,) = self.codes([found])
+        if on_grid is not None:
+            return on_grid
         code = (found - self.low) / self.step
-        if code.denominator == 1 and 0 <= code <= self.steps:
-            return int(code)
         below, above = (min(max(each, 0), self.steps) for each in (math.floor(code), math.ceil(code)))
         near = " and ".join(spell(self.value(each)) for each in sorted({below, above}))
         raise ParameterError(f"{spell(found)} is not on the grid of {self!r}; nearest on it: {near}")
@@ -912,6 +915,11 @@ def _level(level: object) -> Level:
         raise ParameterError(f"give the levels one by one: Category(*levels), found one {type(level).__name__}")
     advice = "" if kind is None else "; use Number(low, high, step) for numbers, or text"
     raise ParameterError(f"a level must be text, a whole number or a boolean, found {level!r}{advice}")
+
+
+@functools.lru_cache(maxsize=1024)
+def _lookup(column: Category) -> Mapping[tuple[str, Level], int]:
+    return MappingProxyType({_kinded(level): code for code, level in enumerate(column.levels)})
 
 
 def _kinded(level: Level) -> tuple[str, Level]:

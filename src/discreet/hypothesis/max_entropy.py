@@ -34,7 +34,7 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -178,7 +178,7 @@ def _hypothesis(parts: list[MeasuredPart], sizes: dict[str, int], rows: float) -
         return Factored(sizes, tables)
     if tables:
         even = {tuple(sizes): np.zeros(list(sizes.values()))}
-        return Dense.from_logs(sizes, DenseOracle(sizes, tables).raised({**even, **tables}))
+        return Dense.from_logs(sizes, _Pyramid(sizes, tables).raised({**even, **tables}))
     return start(sizes)
 
 
@@ -295,35 +295,76 @@ def _fit_group(parts: list[MeasuredPart], sizes: dict[str, int], rows: float) ->
     return problem.tables(theta)
 
 
-class _Block:
-    """All numbers measured over one scope as a matrix on its cells; None stands for the cells themselves."""
+class _Design:
+    """What was measured as one sparse matrix on the cells of all scopes, one scope after the other."""
 
     def __init__(self, parts: Sequence[MeasuredPart]) -> None:
-        from scipy.sparse import csr_array, vstack
+        from scipy.sparse import csr_array
 
-        self.scope, self.shape = parts[0].scope, parts[0].form.shape
-        self.matrix = self.squared = None
-        if len(parts) > 1 or not parts[0].plain:
-            rows = []
-            for part in parts:
-                cells, shape = np.flatnonzero(part.form.place >= 0), (len(part.value), part.form.cells)
-                rows.append(csr_array((part.form.weight[cells], (part.form.place[cells], cells)), shape=shape))
-            self.matrix = csr_array(vstack(rows))
-            self.squared = self.matrix.multiply(self.matrix).tocsr()
+        self.shapes = {part.scope: part.form.shape for part in parts}
+        ends = np.cumsum([0, *map(math.prod, self.shapes.values())])
+        starts, numbers = (
+            dict(zip(self.shapes, ends, strict=False)),
+            np.cumsum([0, *(len(each.value) for each in parts)]),
+        )
+        used = [np.flatnonzero(part.form.place >= 0) for part in parts]
+        rows = [first + part.form.place[cells] for first, part, cells in zip(numbers, parts, used, strict=False)]
+        columns = [starts[part.scope] + cells for part, cells in zip(parts, used, strict=True)]
+        weights = [part.form.weight[cells] for part, cells in zip(parts, used, strict=True)]
+        entries = np.concatenate(weights), (np.concatenate(rows), np.concatenate(columns))
+        self.matrix = csr_array(entries, shape=(numbers[-1], ends[-1]))
+        self.squared, self.spread, self.ends = self.matrix.multiply(self.matrix).tocsr(), self.matrix.T, ends[1:-1]
 
-    def of(self, table: Floats) -> Floats:
-        return table.ravel() if self.matrix is None else self.matrix @ table.ravel()
+    def tables(self, numbers: Floats) -> Tables:
+        """For every scope the sum over its numbers, each times its weights."""
+        pieces = zip(self.shapes.items(), np.split(self.spread @ numbers, self.ends), strict=True)
+        return {scope: piece.reshape(shape) for (scope, shape), piece in pieces}
 
-    def squares_of(self, table: Floats) -> Floats:
-        """What `of` would be if every weight were squared: what the rows add to the curvature, if cells are rare."""
-        return table.ravel() if self.squared is None else self.squared @ table.ravel()
-
-    def spread(self, numbers: Floats) -> Floats:
-        spread = numbers if self.matrix is None else self.matrix.T @ numbers
-        return spread.reshape(self.shape)
+    def of(self, marginals: Tables, *, squared: bool = False) -> Floats:
+        """The answers; as if every weight were squared: what the rows add to the curvature, if cells are rare."""
+        cells = np.concatenate([marginals[scope].ravel() for scope in self.shapes])
+        return np.asarray((self.squared if squared else self.matrix) @ cells)
 
 
 # Marginal oracles: expected counts under exp(sum of tables), their marginals, and how those move.
+
+
+class _Pyramid:
+    """One array, and marginals of it: each is summed from the least larger one, and tables are added up the same way.
+
+    steps  each scope with that larger one, the axes of the larger one which are summed, and an index that adds them
+    """
+
+    def __init__(self, sizes: Mapping[str, int], scopes: Iterable[Scope]) -> None:
+        self.names, self.shape = tuple(sizes), tuple(sizes.values())
+        parent: dict[Scope, Scope] = {}  # in the order in which they are summed
+        for scope in sorted(dict.fromkeys(scopes), key=len, reverse=True):
+            while scope not in (known := [self.names, *parent]):
+                above = min(
+                    (other for other in known if set(scope) <= set(other)),
+                    key=lambda other: math.prod(sizes[name] for name in other),
+                )
+                dropped = max((name for name in above if name not in scope), key=sizes.__getitem__)
+                parent[tuple(name for name in above if name != dropped)] = above
+        self.steps: list[tuple[Scope, Scope, tuple[int, ...], Any]] = []
+        for scope, above in parent.items():
+            axes = tuple(axis for axis, name in enumerate(above) if name not in scope)
+            self.steps.append((scope, above, axes, tuple(slice(None) if name in scope else None for name in above)))
+
+    def raised(self, tables: Tables) -> Floats:
+        """The sum of the tables over all cells."""
+        held = dict(tables)
+        for scope, above, _, index in reversed(self.steps):
+            if scope in held:
+                table = held.pop(scope)[index]
+                held[above] = held[above] + table if above in held else table
+        return np.broadcast_to(held.get(self.names, np.zeros(())), self.shape)
+
+    def marginals(self, counts: Floats) -> Tables:
+        found = {self.names: counts}
+        for scope, above, axes, _ in self.steps:
+            found[scope] = np.add.reduce(found[above], axis=axes)
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -336,50 +377,23 @@ class Point:
 
 
 class DenseOracle:
-    """All cells in one array. Marginals are summed from the least larger marginal, and tables added up the same way."""
+    """All cells in one array."""
 
-    def __init__(self, sizes: dict[str, int], scopes: Iterable[Scope]) -> None:
-        self.sizes, self.names = sizes, tuple(sizes)
-        self.parent: dict[Scope, Scope] = {}  # in the order in which they are summed
-        for scope in sorted(dict.fromkeys(scopes), key=len, reverse=True):
-            while scope not in (known := [self.names, *self.parent]):
-                above = min(
-                    (other for other in known if set(scope) <= set(other)),
-                    key=lambda other: math.prod(sizes[name] for name in other),
-                )
-                dropped = max((name for name in above if name not in scope), key=sizes.__getitem__)
-                self.parent[tuple(name for name in above if name != dropped)] = above
+    def __init__(self, sizes: Mapping[str, int], scopes: Iterable[Scope]) -> None:
+        self.pyramid = _Pyramid(sizes, scopes)
 
     def at(self, tables: Tables, rows: float) -> Point:
-        logs = self.raised(tables)
+        logs = self.pyramid.raised(tables)
         counts: Floats = np.exp(logs - logs.max())
         counts *= rows / counts.sum()
-        return Point(tables, rows, self._marginals(counts))
+        return Point(tables, rows, self.pyramid.marginals(counts))
 
     def bent(self, point: Point, tables: Tables) -> Tables:
         """How the marginals move when the logarithms move along these tables, the number of rows held."""
-        counts = point.marginals[self.names]
-        moved = self.raised(tables) * counts
+        counts = point.marginals[self.pyramid.names]
+        moved = self.pyramid.raised(tables) * counts
         moved -= counts * (moved.sum() / point.rows)
-        return self._marginals(moved)
-
-    def raised(self, tables: Tables) -> Floats:
-        """The sum of the tables over all cells."""
-        held = dict(tables)
-        for scope in reversed(self.parent):
-            if scope in held:
-                above, table = self.parent[scope], np.expand_dims(held.pop(scope), self._summed_axes(scope))
-                held[above] = held[above] + table if above in held else table
-        return np.broadcast_to(held[self.names], list(self.sizes.values()))
-
-    def _marginals(self, counts: Floats) -> Tables:
-        marginals = {self.names: counts}
-        for scope, above in self.parent.items():
-            marginals[scope] = marginals[above].sum(axis=self._summed_axes(scope))
-        return marginals
-
-    def _summed_axes(self, scope: Scope) -> tuple[int, ...]:
-        return tuple(axis for axis, name in enumerate(self.parent[scope]) if name not in scope)
+        return self.pyramid.marginals(moved)
 
 
 class TreeOracle:
@@ -406,24 +420,21 @@ class EntropyProblem:
 
     def __init__(self, parts: list[MeasuredPart], sizes: dict[str, int], rows: float) -> None:
         self.parts, self.rows = parts, rows
-        by_scope = [list(group) for _, group in itertools.groupby(parts, key=lambda part: part.scope)]
-        self.blocks = [_Block(group) for group in by_scope]
-        scopes = [block.scope for block in self.blocks]
+        self.design = _Design(parts)
+        scopes = list(self.design.shapes)
         dense = math.prod(sizes.values()) <= _DENSE
         self.cells: DenseOracle | TreeOracle = (DenseOracle if dense else TreeOracle)(sizes, scopes)
         # A tree is looked at twice for one step, clique by clique, in logarithms: much more than one pass.
         self.looks = _WORK // (math.prod(sizes.values()) if dense else 64 * tree_cells(sizes, scopes))
         self.value = np.concatenate([part.value for part in parts])
         self.noise = np.concatenate([np.full(len(part.value), math.sqrt(part.variance)) for part in parts])
-        self.lengths = [sum(len(part.value) for part in group) for group in by_scope]
 
     def tables(self, theta: Floats) -> Tables:
         """The sum over measurements of theta times their weights, scope by scope."""
-        pieces = _cut(theta, self.lengths)
-        return {block.scope: block.spread(numbers) for block, numbers in zip(self.blocks, pieces, strict=True)}
+        return self.design.tables(theta)
 
     def answers(self, marginals: Tables) -> Floats:
-        return np.concatenate([block.of(marginals[block.scope]) for block in self.blocks])
+        return self.design.of(marginals)
 
     def slack(self, theta: Floats) -> Floats:
         """For every number, as the module's docstring has it; theta is the fit to the measurements before it."""
@@ -460,7 +471,7 @@ class EntropyProblem:
 
     def _step(self, point: Point, gradient: Floats, slack: Floats) -> Floats:
         """(curvature + diag(slack))^-1 gradient, roughly: conjugate gradients, preconditioned by the diagonal."""
-        diagonal = np.concatenate([block.squares_of(point.marginals[block.scope]) for block in self.blocks]) + slack
+        diagonal = self.design.of(point.marginals, squared=True) + slack
         step, left = np.zeros_like(gradient), gradient.copy()
         scaled = left / diagonal
         direction, size = scaled.copy(), float(left @ scaled)

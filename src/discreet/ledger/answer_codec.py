@@ -44,8 +44,8 @@ def _pack(value: Any) -> Json:
     flat = value.ravel().tolist()
     if value.dtype.kind == "O" and not all(type(each) is int for each in flat):
         raise ParameterError("an array of objects can be stored only if they are whole numbers")
-    spell: Callable[[Any], str] = repr if value.dtype.kind == "f" else (lambda each: format(int(each), "x"))
-    return {"array": [value.dtype.str.lstrip("<>=|"), list(value.shape), " ".join(map(spell, flat))]}
+    spelled = map(repr, flat) if value.dtype.kind == "f" else [f"{each:x}" for each in flat]
+    return {"array": [value.dtype.str.lstrip("<>=|"), list(value.shape), " ".join(spelled)]}
 
 
 def _pack_mapping(value: Mapping[Any, object]) -> Json:
@@ -78,7 +78,8 @@ def _unpack_array(held: Any) -> np.ndarray[Any, Any]:
     import numpy as np
 
     dtype, shape, values = held
-    numbers = [float(each) if dtype.startswith("f") else int(each, 16) for each in values.split()]
+    spelled = values.split()
+    numbers = [float(each) for each in spelled] if dtype.startswith("f") else [int(each, 16) for each in spelled]
     return np.array(numbers, dtype=dtype).reshape(shape)
 
 
