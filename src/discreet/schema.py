@@ -520,7 +520,7 @@ def draft_relation(address: str, relation: Sequence[str]) -> str:
         _EDITION,
         'neighbours = "add-remove"           # "replace-one" makes the number of people public; it needs size, version',
         "# size = 5000                       # add-remove: a public number near theirs; replace-one: their number",
-        _WHO[0].partition(";")[0],
+        *_WHO,
     ]
     for column, kind in relation_kinds(rows.address, rows.relation).items():
         shown += ["", f"[columns.{_key(column)}]", *_drafted(kind)]
@@ -599,6 +599,8 @@ def _database_schema(declared: dict[str, Any], folder: Path) -> DatabaseSchema:
     shared: dict[str, Any] = {key: each for key, each in declared.items() if key in ("neighbours", "size")}
     for name, each in tables.items():
         _known(each, _TABLE_KEYS, f"[tables.{_key(name)}]")
+        if is_address(each.get("data")):
+            raise SchemaError(f"[tables.{_key(name)}] needs a file: several tables about the same people are read from files")
         _check_filled(each.get("columns"), f"[tables.{_key(name)}.columns.")
     _refuse_gaps(declared)
     found = tuple(_schema({"name": name, **shared, **each}, folder, name) for name, each in tables.items())
@@ -738,8 +740,6 @@ def _rows(folder: Path, declared: dict[str, Any]) -> Path | DatabaseRows | None:
     """Where the rows are, if the schema says so."""
     data, relation, version = (declared.get(key) for key in ("data", "relation", "version"))
     if is_address(data):
-        if "unit" in declared:
-            raise SchemaError("rows in a database are persons: each_row_is_a_person = true instead of unit")
         return DatabaseRows.of(exact.text(data=data), relation, version, folder)
     if relation is not None or version is not None:
         raise SchemaError('relation and version are of rows in a database: data = "postgresql://HOST/DATABASE"')

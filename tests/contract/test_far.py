@@ -202,7 +202,7 @@ def test_the_folder_of_a_table_format_holds_earlier_versions_of_rows(mark, folde
     assert dp.FilesTable([folder / "1.parquet", folder / "2.parquet"], domain, run=run).facts.size == ROWS - 90
 
 
-@pytest.mark.parametrize("change", ["touched", "added", "removed"])
+@pytest.mark.parametrize("change", ["touched", "added", "removed", "replaced", "overwritten"])
 def test_files_that_changed_are_another_table_before_a_charge_and_after_a_pass(change, folder, run):
     table = dp.FilesTable(folder, DOMAIN, run=run)
     ledger = fresh(table)
@@ -210,8 +210,19 @@ def test_files_that_changed_are_another_table_before_a_charge_and_after_a_pass(c
         os.utime(folder / "0.parquet", ns=(1, 1))
     elif change == "added":
         parquet.write_table(pa.table(columns()), folder / "9.parquet")
-    else:
+    elif change == "removed":
         (folder / "2.parquet").unlink()
+    else:  # by a file of the same size and time
+        path = folder / "0.parquet"
+        before, other = path.stat(), folder / "other"
+        other.write_bytes(path.read_bytes()[::-1])
+        if change == "replaced":
+            os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
+            other.replace(path)
+        else:
+            path.write_bytes(other.read_bytes())
+            os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert (path.stat().st_size, path.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
     with pytest.raises(LedgerMismatch, match="another table"):
         dp.release(dp.Laplace(dp.Count(), 10), table, ledger=ledger, rng=SeededRng(1))
     assert not [body for body in ledger.entries() if body["kind"] == "charge"]

@@ -199,8 +199,8 @@ def _forget(frame: Any) -> None:
         frame.unpersist()
 
 
-def _local_stamps(frame: Any) -> dict[Path, tuple[int, int] | None]:
-    """Size and time of the files behind a frame that this process sees."""
+def _local_stamps(frame: Any) -> dict[Path, tuple[int, int, int] | None]:
+    """Size and times of the files behind a frame that this process sees."""
     files: list[str] = []
     with suppress(Exception):  # some sources have no files
         files = frame.inputFiles()
