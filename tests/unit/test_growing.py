@@ -584,7 +584,10 @@ step = 1
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("{epoch}", "all", "each epoch has a file"),
+        ("{epoch}", "all", "each epoch has one file"),
+        ("{epoch}.parquet", "{epoch}", "each epoch has one file"),
+        ('name = "visits"', 'name = "visits"\nengine = "spark"', "without engine"),
+        ('data = "', 'data = "s3a://', "which this process reads"),
         ('[epochs]\ncolumn = "month"\n', "", r"add \[epochs\]"),
         ('column = "month"', 'column = "year"', "one of the declared"),
         ('column = "month"', 'column = "month"\nper_person = 2', "need unit"),

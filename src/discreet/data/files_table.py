@@ -250,7 +250,7 @@ class FilesTable(Far):
     run           the engine: Processes(count), or Spark(session); two processes unless it is given
     parts         how many tasks a pass has, at most; about four for each worker unless it is given
     stage         a folder that all workers see, for codes that are written once; see the module's docstring. With unit=
-                  a private temporary folder is taken if none is given, which is enough for Processes
+                  or CSV files a private temporary folder is taken if none is given, for Processes; Spark needs one
     gather_limit  bytes of rows that a mechanism may move here
 
     The other arguments are those of Table; the sums are equal to those of a Table with the same rows, bit for bit. A
@@ -283,6 +283,9 @@ class FilesTable(Far):
         given = tuple(paths) if isinstance(paths, (list, tuple)) else (paths,)
         rows = self._open(given, count, BATCH_ROWS)
         staged = unit is not None or stage is not None or any(type(part) is CsvFile for part in self._parts)
+        if staged and stage is None and not self._run.local:
+            what = "codes of CSV files, and of persons with several rows,"
+            raise ParameterError(f"stage must name a folder that all workers see: {what} are written there")
         found = self._stage(stage, -(-rows // _ROWS_A_PART)) if staged else (self._counted(),) * 2
         self._settle(*found, size=size, edition=edition)
         self._push_down(Scan(self.sources[0]))

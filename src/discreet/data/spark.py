@@ -21,10 +21,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import unquote, urlsplit
 
-from discreet.core import DiscreetError, LedgerMismatch, Neighbours, ParameterError, exact
+from discreet.core import (
+    DiscreetError,
+    LedgerMismatch,
+    Neighbours,
+    ParameterError,
+    SourceUnavailable,
+    exact,
+    quietly,
+)
 from discreet.data.domain import Domain
 from discreet.data.encoding import Frame
 from discreet.data.engines import TaskOutcome, results, run_shipped, shipped
@@ -73,6 +81,14 @@ def this_session() -> Any:
     return library("pyspark.sql", "spark").SparkSession.builder.getOrCreate()
 
 
+def stored_frame(address: str) -> Any:
+    """The Parquet files at an address, as the Spark session of this process reads them."""
+    read = this_session().read
+    return quietly(
+        lambda: read.parquet(address), f"Spark cannot read Parquet files at {address}", kind=SourceUnavailable
+    )
+
+
 def _parallelism(session: Any) -> int:
     """How many tasks run at the same time; 4 where only the server knows."""
     with suppress(Exception):
@@ -111,6 +127,7 @@ class SparkTable(Far):
     """
 
     __slots__ = ("_close", "_frame", "_staged", "_stamps")
+    pass_seconds: ClassVar[float] = 2.0
 
     def __init__(
         self,
@@ -129,7 +146,7 @@ class SparkTable(Far):
         if not hasattr(frame, "mapInArrow"):
             raise ParameterError(f"frame must be a Spark DataFrame, found a {type(frame).__name__}")
         self._declare(domain, identity_of(name, neighbours, unit, rows_per_unit), edition)
-        self._offer(gather_limit, 2.0, fixed=False)
+        self._offer(gather_limit, self.pass_seconds, fixed=False)
         self._frame, self._staged, self._stamps = frame, False, _local_stamps(frame)
         Frame.require(tuple(frame.columns), needed(domain, self.identity))
         rows = persons = self._counted()
