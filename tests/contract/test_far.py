@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections import Counter
 
 import numpy as np
@@ -13,7 +15,7 @@ from pyarrow import parquet
 
 import discreet as dp
 from discreet.data import Batch, DistinctRows, Facts, Needs, far
-from discreet.errors import LedgerMismatch, NotOffered, ParameterError, SchemaError
+from discreet.errors import LedgerMismatch, NotOffered, ParameterError, SchemaError, SourceUnavailable
 from discreet.rng import SeededRng
 from tests.contract.test_datasets import DOMAIN, ROWS, columns, transcript
 
@@ -81,8 +83,13 @@ def test_staged_codes_give_the_same_and_are_removed(folder, run, tmp_path):
     (inside,) = stage.iterdir()
     assert inside.stat().st_mode & 0o077 == 0
     assert transcript(table) == transcript(dp.Table(columns(), DOMAIN))
+    ledger = fresh(table)
     table.close()
     assert not list(stage.iterdir())
+    before = list(ledger.entries())
+    with pytest.raises(SourceUnavailable, match="make the table again"):
+        dp.release(dp.Laplace(dp.Count(), 10), table, ledger=ledger, rng=SeededRng(1))
+    assert list(ledger.entries()) == before
 
 
 def test_distinct_rows_serve_a_session_by_one_pass(folder, run):
@@ -137,6 +144,19 @@ def test_a_process_that_is_killed_in_a_pass_changes_nothing(folder, tmp_path, mo
     assert table.exact_sum(killed_once).tolist() == table.exact_sum(dp.Histogram("smoker")).tolist()
     assert (tmp_path / "mark").exists()
     own.close()
+
+
+def test_a_program_without_its_guard_is_told_of_it(folder, tmp_path):
+    """Each process would begin the program again, and dies of that."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import discreet as dp\n"
+        f"dp.FilesTable({str(folder)!r}, dp.Domain(age=dp.Number(0, 100, step=1)), run=dp.Processes(1))\n"
+    )
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 1
+    assert "DiscreetError: processes that read the rows died in each of 4 attempts" in done.stderr
+    assert "begins under if __name__ == '__main__':" in done.stderr.splitlines()[-1]
 
 
 def quoted(batch):

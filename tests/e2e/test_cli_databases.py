@@ -121,7 +121,7 @@ def test_a_draft_is_made_of_names_and_types(schema, tmp_path, run):
         ("postgresql://host/db", ('relation = "people"', 'engine = "spark"'), "engine is of files"),
         ("people.parquet", ('engine = "dask"',), "processes"),
         ("people.parquet", ('stage = "codes"',), "add engine"),
-        ("s3a://bucket/people.parquet", (), "engine = \"spark\""),
+        ("s3a://bucket/people.parquet", (), 'engine = "spark"'),
         ("s3a://bucket/people.parquet", ('engine = "spark"', 'relation = "people"'), "rows in a database"),
         ("s3a://bucket/people.parquet", ('engine = "spark"', 'stage = "codes"'), "by paths"),
         ("s3a://me:secret@bucket/people.parquet", ('engine = "spark"',), "Spark's own settings"),

@@ -124,6 +124,9 @@ class Processes:
             if not left:
                 break
             found |= self._tried(work, {place: parts[place] for place in left})
+        if len(found) < len(parts):
+            guard = "a program that uses Processes is a file that begins under if __name__ == '__main__':"
+            raise DiscreetError(f"processes that read the rows died in each of {_ATTEMPTS} attempts; {guard}")
         return results([found[place] for place in sorted(found)], len(parts))
 
     def _tried(self, work: bytes, parts: dict[int, Any]) -> dict[int, TaskOutcome]:
@@ -141,13 +144,13 @@ class Processes:
         except BrokenProcessPool:
             done = {place: each for place, each in futures.items() if each.done() and each.exception() is None}
             found |= {place: pickle.loads(future.result()) for place, future in done.items()}
-            self.close()
+            self.close(wait=False)  # for those that died
         return found
 
-    def close(self) -> None:
+    def close(self, *, wait: bool = True) -> None:
         """End the processes."""
         if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool.shutdown(wait=wait, cancel_futures=True)
             self._pool = None
 
     def __repr__(self) -> str:

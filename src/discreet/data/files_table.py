@@ -37,7 +37,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core import Codes, LedgerMismatch, Neighbours, ParameterError, exact
+from discreet.core import Codes, LedgerMismatch, Neighbours, ParameterError, SourceUnavailable, exact
 from discreet.data.domain import Domain
 from discreet.data.encoding import Frame, encode_any
 from discreet.data.engines import Engine, Here, Processes
@@ -303,9 +303,8 @@ class FilesTable(Far):
     def _push_down(self, scan: Scan) -> None:
         """Let duckdb count by itself, if the engine is of this machine."""
         if self._run.local:
-            staged = [path for part in self._parts if type(part) is StagedCodes for path in part.paths]
             columns = staged_names(self._domain, self._domain.names) if self._close is not None else None
-            files = self.sources if columns is None else tuple(map(Path, staged))
+            files = self.sources if columns is None else tuple(map(Path, self._staged_files()))
             several = self.identity.unit is not None
             self._push = PushDown.of(scan, files, self._domain, columns, several=several) if files else None
 
@@ -328,11 +327,18 @@ class FilesTable(Far):
             return ask(self._push)
 
     def check_source(self) -> None:
-        """LedgerMismatch if a file changed, came or went since this table was made."""
+        """LedgerMismatch if a file changed, came or went since this table was made; and its staged codes are there."""
         same = found_files(self._pattern, missing=True) == self.sources
         if not same or any(file_stamp(path) != stamp for path, stamp in self._stamps.items()):
             what = f"the file {self.sources[0].name!r}" if len(self.sources) == 1 else "the files of this table"
             raise LedgerMismatch(f"{what} changed since this table was made: it is another table now")
+        if not all(os.path.isfile(path) for path in self._staged_files()):
+            raise SourceUnavailable(
+                "the staged codes of this table were removed, or it was closed: make the table again"
+            )
+
+    def _staged_files(self) -> list[str]:
+        return [path for part in self._parts if type(part) is StagedCodes for path in part.paths]
 
     def close(self) -> None:
         """Remove the staged codes, if there are any; the table answers no more."""
