@@ -499,7 +499,7 @@ def test_a_session_adds_up_what_was_measured_and_its_bounds_hold(question):
         for more in range(len(ledger.epochs) + 1, epochs + 1):
             ledger.add_epoch(session_tables(more))
         before = spent(ledger, table)
-        known = dp.Session(table, ledger, price="2%")
+        known = dp.Session(table, ledger, price="2%", beta="1e-9")
         answer = known.ask(question)
         after = spent(ledger, table)
         new = epochs if epochs == 2 else {3: 1, 5: 2}[epochs]
