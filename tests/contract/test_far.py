@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -157,6 +158,16 @@ def test_a_program_without_its_guard_is_told_of_it(folder, tmp_path):
     assert done.returncode == 1
     assert "DiscreetError: processes that read the rows died in each of 4 attempts" in done.stderr
     assert "begins under if __name__ == '__main__':" in done.stderr.splitlines()[-1]
+
+
+def test_processes_have_ended_when_their_engine_is_forgotten(folder):
+    """Pools that end while the interpreter does write a traceback."""
+    others = multiprocessing.active_children()
+    own = dp.Processes(1)
+    table = dp.FilesTable(folder, DOMAIN, run=own)
+    assert len(multiprocessing.active_children()) == len(others) + 1
+    del table, own
+    assert multiprocessing.active_children() == others
 
 
 def quoted(batch):

@@ -14,6 +14,7 @@ import functools
 import importlib
 import multiprocessing
 import pickle
+import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -134,6 +135,8 @@ class Processes:
         if self._pool is None:
             context = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(self.workers, mp_context=context)
+            # Waiting, since a pool that ends while the interpreter does writes into pipes that it has closed.
+            self._end = weakref.finalize(self, self._pool.shutdown, cancel_futures=True)
         run, found = functools.partial(run_shipped, work), dict[int, TaskOutcome]()
         futures: dict[int, Future[bytes]] = {}
         try:
@@ -150,6 +153,7 @@ class Processes:
     def close(self, *, wait: bool = True) -> None:
         """End the processes."""
         if self._pool is not None:
+            self._end.detach()
             self._pool.shutdown(wait=wait, cancel_futures=True)
             self._pool = None
 
