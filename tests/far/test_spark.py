@@ -286,6 +286,15 @@ def test_a_schema_names_files_in_a_store_and_the_folder_of_a_stage(spark, files,
     path.write_text(text.replace(f'"{files}/', '"file:///nowhere/'))
     with pytest.raises(dp.errors.SourceUnavailable, match="Spark cannot read"):
         dp.Schema.read(path).table()
+    for mark in ("_delta_log/0.json", "metadata/1.metadata.json"):
+        (tmp_path / "kept" / mark).parent.mkdir(parents=True)
+        (tmp_path / "kept" / mark).touch()
+        shutil.copy(files / "0.parquet", tmp_path / "kept" / "0.parquet")
+        for place in ("kept", "kept/*.parquet", "*/*.parquet"):
+            path.write_text(text.replace(f'"{files}/*.parquet"', f'"file://{tmp_path}/{place}"'))
+            with pytest.raises(ParameterError, match="earlier versions of rows"):
+                dp.Schema.read(path).table()
+        shutil.rmtree(tmp_path / "kept")
     several = text.replace("each_row_is_a_person = true", 'unit = "person"\nrows_per_unit = 3')
     path.write_text(several)
     with pytest.raises(ParameterError, match="stage must name a folder that all workers see"):

@@ -32,7 +32,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +63,9 @@ _ROWS_A_PART = 2**20  # of a staged part of the persons, about
 _BYTES_TO_CHOOSE = 96  # of memory for each row while the rows of a person are ordered
 _BYTES_A_LINE = 32  # of a CSV file, about: how many parts of the persons there are hangs on it
 _TOP = np.uint64(1 << 63)
+VERSION_MARKS = {"Delta": "_delta_log/*", "Hudi": ".hoodie/*", "Iceberg": "metadata/*.metadata.json"}
+"""Files in the folder of a table format that keeps earlier versions of rows."""
+
 WORDS = ("person_high", "person_low", "row_order")
 """The words of a person and of the order of a person's rows, beside the staged codes c0, c1, ..."""
 
@@ -439,14 +442,16 @@ def found_files(paths: Sequence[str | os.PathLike[str]], *, missing: bool = Fals
 def _refuse_versions(files: Iterable[Path]) -> None:
     """Refuse all files of a folder in which a table format keeps rows of earlier versions: a row of now, and a row that
     was deleted, may be in several of them, and its person would count as often."""
-    marks = {"Delta": "_delta_log", "Hudi": ".hoodie", "Iceberg": "metadata/*.metadata.json"}
     for folder in {parent for file in files for parent in file.parents[:4]}:
-        for kind, mark in marks.items():
+        for kind, mark in VERSION_MARKS.items():
             if next(folder.glob(mark), None) is not None:
-                raise ParameterError(
-                    f"{folder.name!r} is a table of {kind}, whose files hold earlier versions of rows, too: give the "
-                    "list of the files of one version, or a SparkTable"
-                )
+                refuse_versions(folder.name, kind)
+
+
+def refuse_versions(folder: str, kind: str) -> NoReturn:
+    """All files of a folder of this table format are not the rows of now."""
+    advice = "give the list of the files of one version, or a SparkTable"
+    raise ParameterError(f"{folder!r} is a table of {kind}, whose files hold earlier versions of rows, too: {advice}")
 
 
 def tasks_of(files: Sequence[Path], names: Sequence[str], count: int, batch: int) -> tuple[list[Any], int]:

@@ -38,7 +38,16 @@ from discreet.data.encoding import Frame
 from discreet.data.engines import TaskOutcome, results, run_shipped, shipped
 from discreet.data.far import BATCH_ROWS, GATHER_LIMIT, Far, Fold
 from discreet.data.files import arrow_table, file_stamp, library, table_of_batches
-from discreet.data.files_table import WORDS, batch_of, fold_part, staged_batches, staged_names, staged_table
+from discreet.data.files_table import (
+    VERSION_MARKS,
+    WORDS,
+    batch_of,
+    fold_part,
+    refuse_versions,
+    staged_batches,
+    staged_names,
+    staged_table,
+)
 from discreet.data.ingest import FIRST_EDITION, EncodedRows, identity_of, needed
 from discreet.data.rows import Batch, Identity
 
@@ -82,11 +91,29 @@ def this_session() -> Any:
 
 
 def stored_frame(address: str) -> Any:
-    """The Parquet files at an address, as the Spark session of this process reads them."""
-    read = this_session().read
-    return quietly(
-        lambda: read.parquet(address), f"Spark cannot read Parquet files at {address}", kind=SourceUnavailable
-    )
+    """The Parquet files at an address, as the Spark session of this process reads them; not all versions of a table."""
+    complaint = f"Spark cannot read Parquet files at {address}"
+    return quietly(lambda: _one_version(this_session().read, address), complaint, kind=SourceUnavailable)
+
+
+def _one_version(read: Any, address: str) -> Any:
+    scheme, _, rest = address.partition("://")
+    parts = rest.rstrip("/").split("/")
+    for folder in ("/".join(parts[: len(parts) - up]) for up in range(min(5, len(parts)))):
+        for kind, mark in VERSION_MARKS.items():
+            if _matches(read, f"{scheme}://{folder}/{mark}"):
+                refuse_versions(folder, kind)
+    return read.parquet(address)
+
+
+def _matches(read: Any, pattern: str) -> bool:
+    """Whether there is a file of such a name."""
+    try:
+        return bool(read.text(pattern).schema)
+    except library("pyspark.errors", "spark").AnalysisException as error:
+        if error.getCondition() != "PATH_NOT_FOUND":
+            raise
+    return False
 
 
 def _parallelism(session: Any) -> int:
