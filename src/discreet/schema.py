@@ -270,7 +270,7 @@ class Schema(Shown):
     def pass_seconds(self) -> float:
         """About what a pass over the rows costs before the first one is read, as the table will say it."""
         if isinstance(self.data, StoredFiles):
-            return SparkTable.pass_seconds
+            return Spark.frame_seconds
         many = isinstance(self.data, Path) and (self.data.is_dir() or _is_pattern(self.data))
         engine = Spark if self.engine == "spark" else Processes
         return engine.pass_seconds if self.engine is not None or many else 0.0

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from discreet.core import (
@@ -62,6 +62,7 @@ class Spark:
     """
 
     pass_seconds, local = 0.6, False
+    frame_seconds = 2.0  # of a pass over a DataFrame
 
     def __init__(self, session: Any, workers: int | None = None) -> None:
         if not hasattr(session, "range") or not hasattr(session, "createDataFrame"):
@@ -154,7 +155,6 @@ class SparkTable(Far):
     """
 
     __slots__ = ("_close", "_frame", "_staged", "_stamps")
-    pass_seconds: ClassVar[float] = 2.0
 
     def __init__(
         self,
@@ -173,7 +173,7 @@ class SparkTable(Far):
         if not hasattr(frame, "mapInArrow"):
             raise ParameterError(f"frame must be a Spark DataFrame, found a {type(frame).__name__}")
         self._declare(domain, identity_of(name, neighbours, unit, rows_per_unit), edition)
-        self._offer(gather_limit, self.pass_seconds, fixed=False)
+        self._offer(gather_limit, Spark.frame_seconds, fixed=False)
         self._frame, self._staged, self._stamps = frame, False, _local_stamps(frame)
         Frame.require(tuple(frame.columns), needed(domain, self.identity))
         rows = persons = self._counted()
