@@ -6,7 +6,7 @@ python -m bench.gather      measures nothing: the same parts give the same files
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from bench.comparisons import APART, EVEN, Ratio, ratios
@@ -58,7 +58,7 @@ def _head(parts: Sequence[Part]) -> list[str]:
         *(f"**{each}**" for each in missing),
         "",
         "Written by `make bench` from `bench/parts`. Times mean something only beside the time in the same line.",
-        *(line for part in parts for line in _trouble(part)),
+        *_trouble(parts),
     ]
 
 
@@ -70,18 +70,15 @@ def _versions(found: Iterable[dict[str, str]]) -> str:
     return ", ".join(f"{name} {' and '.join(sorted(each))}" for name, each in every.items())
 
 
-def _trouble(part: Part) -> list[str]:
-    if part.failed:
-        kept = f"its figures below were measured on {part.day}" if part.measured else "there are no figures of it"
-        return [
-            "",
-            f"**The suite {part.suite} did not end well ({part.failed}); {kept}: `make bench SUITE={part.suite}`.**",
-        ]
-    return (
-        []
-        if part.measured
-        else ["", f"**The suite {part.suite} was never measured: `make bench SUITE={part.suite}`.**"]
-    )
+def _trouble(parts: Sequence[Part]) -> Iterator[str]:
+    """Which suites failed, each with what there is of it, and which were never measured."""
+    for part in parts:
+        if part.failed:
+            kept = f"its figures below were measured on {part.day}" if part.measured else "there are no figures of it"
+            command = f"`make bench SUITE={part.suite}`"
+            yield from ("", f"**The suite {part.suite} did not end well ({part.failed}); {kept}: {command}.**")
+    if never := [part.suite for part in parts if not part.measured and not part.failed]:
+        yield from ("", f"**Never measured (`make bench SUITE=...`): {', '.join(never)}.**")
 
 
 def _beside(found: Sequence[Ratio]) -> list[str]:

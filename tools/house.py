@@ -138,6 +138,11 @@ class Module:
     text: str
     tree: ast.Module
 
+    @functools.cached_property
+    def nodes(self) -> list[ast.AST]:
+        return list(ast.walk(self.tree))
+
+    @functools.cached_property
     def code_lines(self) -> set[int]:
         """The numbers of the lines that hold code."""
         blank = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
@@ -151,17 +156,19 @@ class Module:
 
     def _docstrings(self) -> Iterator[tuple[int, int]]:
         """Every statement that is only a text: docstrings, and the comments under a constant."""
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             match node:
                 case ast.Expr(value=ast.Constant(value=str())):
                     yield node.lineno, node.end_lineno or node.lineno
 
-    def functions(self) -> Iterator[Function]:
-        code = self.code_lines()
-        for node in ast.walk(self.tree):
+    @functools.cached_property
+    def functions(self) -> list[Function]:
+        found = []
+        for node in self.nodes:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 span = range(node.body[0].lineno, (node.end_lineno or node.lineno) + 1)
-                yield Function(self.name, node.name, len(code.intersection(span)))
+                found.append(Function(self.name, node.name, len(self.code_lines.intersection(span))))
+        return found
 
     def classes(self) -> Iterator[str]:
         yield from (node.name for node in self.tree.body if isinstance(node, ast.ClassDef))
@@ -180,7 +187,7 @@ class Module:
 
     def _imported(self) -> Iterator[tuple[str, str]]:
         """Every import as (module, name); the name is empty for `import module`. Relative imports are resolved."""
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             match node:
                 case ast.Import(names=names):
                     yield from ((alias.name, "") for alias in names)
@@ -204,10 +211,10 @@ class House:
 
     @functools.cached_property
     def functions(self) -> list[Function]:
-        return [each for module in self.modules.values() for each in module.functions()]
+        return [each for module in self.modules.values() for each in module.functions]
 
     def code(self) -> int:
-        return sum(len(module.code_lines()) for module in self.modules.values())
+        return sum(len(module.code_lines) for module in self.modules.values())
 
     def features(self) -> dict[str, int]:
         """The code lines of the features of 993c1cf, and of each later one."""
@@ -218,7 +225,7 @@ class House:
         found = dict.fromkeys((BEFORE, *LATER), 0)
         for name, module in self.modules.items():
             package = ".".join(name.split(".")[:2])
-            found[owner.get(name) or owner.get(package) or BEFORE] += len(module.code_lines())
+            found[owner.get(name) or owner.get(package) or BEFORE] += len(module.code_lines)
         return found
 
     def lines_at(self, part: float) -> int:
@@ -232,10 +239,10 @@ class House:
         for module in self.modules.values():
             uses = Counter(
                 node.id if isinstance(node, ast.Name) else node.attr
-                for node in ast.walk(module.tree)
+                for node in module.nodes
                 if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
             )
-            named_once = (each for each in module.functions() if uses[each.name] == 1)
+            named_once = (each for each in module.functions if uses[each.name] == 1)
             found += [each for each in named_once if each.name.startswith("_") and not each.name.endswith("__")]
         return found
 
@@ -243,7 +250,7 @@ class House:
         return sum(
             isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance"
             for module in self.modules.values()
-            for node in ast.walk(module.tree)
+            for node in module.nodes
         )
 
     def repeated_classes(self) -> dict[str, list[str]]:
