@@ -17,7 +17,8 @@ What a predicate answers about itself:
     atoms        the number of comparisons of a row that `mask` takes
     check        raises if it does not fit a domain: it looks at public things only
     in_words     the condition as a person reads it: 50 <= age <= 100 and (town = north or not visits = 0)
-    coded        the condition as ranges of codes, for a dataset that groups and adds (`data.tally`)
+    coded        the condition as ranges of codes, for a dataset that groups and adds (`data.tally`); Unproven of texts
+                 that are not listed
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from discreet.core import ParameterError, exact
+from discreet.core import ParameterError, Unproven, exact
 from discreet.data import Batch, Condition, Domain, Every, Mask, Other, Some, Within, iso_text, spell
 
 MAX_DEPTH = 200
@@ -105,6 +106,11 @@ class _OfValues(_OfColumn):
         elif any(type(each) is not str or len(each) > column.length for each in self._among):
             raise ParameterError(f"column {self.column!r} holds texts of at most {column.length} characters")
 
+    def coded(self, domain: Domain) -> Condition:
+        if domain.column(self.column).free:  # and no text of an analyst is in a statement
+            raise Unproven(f"the texts of column {self.column!r} are not listed, so they have no codes")
+        return Within.among(self.column, _codes(domain, self.column, self._among))
+
     def __eq__(self, other: object) -> bool:
         if self is other or type(other) is not type(self):
             return self is other
@@ -134,9 +140,6 @@ class Equals(_OfValues):
         if batch.domain.column(self.column).free:
             return _mask_of_texts(batch, self.column, self._among)
         return np.asarray(batch[self.column] == _code(batch.domain, self.column, self.value))
-
-    def coded(self, domain: Domain) -> Condition:
-        return Within.among(self.column, [_code(domain, self.column, self.value)])
 
     def in_words(self) -> str:
         return f"{self.column} = {_text(self.value)}"
@@ -205,9 +208,6 @@ class Among(_OfValues):
         if batch.domain.column(self.column).free:
             return _mask_of_texts(batch, self.column, self._among)
         return np.isin(batch[self.column], _codes(batch.domain, self.column, self.values), kind="sort")
-
-    def coded(self, domain: Domain) -> Condition:
-        return Within.among(self.column, _codes(domain, self.column, self.values))
 
     def in_words(self) -> str:
         return f"{self.column} in ({', '.join(map(_text, self.values))})"

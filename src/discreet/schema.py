@@ -4,6 +4,8 @@
     data = "people.parquet"             # beside this file, or a path of its own; or "postgresql://HOST/DATABASE" or
                                         # "duckdb:FILE", with relation = "people" (and version = "people_version");
                                         # or a folder or "visits/*.parquet", with engine = "processes" or "spark"
+                                        # (and stage = "FOLDER" that all workers see); or "s3a://BUCKET/*.parquet",
+                                        # with engine = "spark"
     ledger = "people.ledger"            # or "postgresql://HOST/DATABASE?ledger=people"
     neighbours = "replace-one"          # how many people there are is public; "add-remove" hides it
     each_row_is_a_person = true         # or unit = "person" and rows_per_unit = 5
@@ -110,6 +112,8 @@ from discreet.data import (
     Processes,
     Scan,
     Spark,
+    SparkTable,
+    StoredFiles,
     Table,
     Text,
     Timestamp,
@@ -122,6 +126,7 @@ from discreet.data import (
     parquet_types,
     priced_relation,
     require_columns,
+    stored_frame,
     this_session,
 )
 from discreet.ledger import Address, Ledger
@@ -132,8 +137,8 @@ _IN_MEMORY = 2**28  # a Parquet file of more bytes is read again for every sum i
 _DEEP = re.compile(r"""(?<![\w.-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){65}""")
 _LARGEST = 2**26  # bytes of a schema
 _KEYS = (
-    *("name", "data", "relation", "version", "engine", "ledger", "edition", "neighbours", "each_row_is_a_person"),
-    *("unit", "rows_per_unit", "size", "columns", "epochs"),
+    *("name", "data", "relation", "version", "engine", "stage", "ledger", "edition", "neighbours"),
+    *("each_row_is_a_person", "unit", "rows_per_unit", "size", "columns", "epochs"),
 )
 _EPOCH_KEYS = ("column", "per_person")
 _EPOCH = "{epoch}"  # in the name of a file
@@ -167,7 +172,7 @@ class Schema(Shown):
     size                 the public number of persons, if it is declared; under replace-one it is checked
     data, ledger         where the rows and the ledger are, if the file says so
     edition              the label of the rows: a session answers from releases about the same edition only
-    engine               what reads many Parquet files: "processes" or "spark"
+    engine, stage        what reads many Parquet files, "processes" or "spark", and the folder for codes that it stages
     within               the declaration of all tables, if there are several about the same people
     epochs, per_person   of a table that grows: the column of the epoch, and how many epochs of a person count; `data`
                          then has {epoch} in its name
@@ -179,13 +184,14 @@ class Schema(Shown):
     unit: str | None = None
     rows_per_unit: int | None = None
     size: int | None = None
-    data: Path | DatabaseRows | None = None
+    data: Path | DatabaseRows | StoredFiles | None = None
     ledger: Path | Address | None = None
     edition: str = FIRST_EDITION
     engine: str | None = None
     within: DatabaseSchema | None = field(default=None, repr=False, compare=False)
     epochs: str | None = None
     per_person: int = 1
+    stage: Path | None = None
 
     @staticmethod
     def read(path: str | os.PathLike[str], table: str | None = None) -> Schema:
@@ -252,6 +258,8 @@ class Schema(Shown):
             from discreet.data.sql_table import SqlTable
 
             return SqlTable(source.address, source.relation, self.domain, version=source.version, **self.declared())
+        if isinstance(source, StoredFiles):
+            return SparkTable(stored_frame(source.name), self.domain, **self.declared())
         if self.engine is not None or source.is_dir() or _is_pattern(source):
             return self._files(source)
         large = source.suffix.lower() == ".parquet" and source.is_file() and source.stat().st_size > _IN_MEMORY
@@ -261,6 +269,8 @@ class Schema(Shown):
     @property
     def pass_seconds(self) -> float:
         """About what a pass over the rows costs before the first one is read, as the table will say it."""
+        if isinstance(self.data, StoredFiles):
+            return Spark.frame_seconds
         many = isinstance(self.data, Path) and (self.data.is_dir() or _is_pattern(self.data))
         engine = Spark if self.engine == "spark" else Processes
         return engine.pass_seconds if self.engine is not None or many else 0.0
@@ -268,12 +278,14 @@ class Schema(Shown):
     def _files(self, source: Path) -> Any:
         """Many files, read by the declared engine, or by two processes."""
         run = Spark(this_session()) if self.engine == "spark" else Processes(os.cpu_count() or 1)
-        return FilesTable(source, self.domain, run=run, **self.declared())
+        return FilesTable(source, self.domain, run=run, stage=self.stage, **self.declared())
 
-    def _place(self, data: str | os.PathLike[str]) -> Path | DatabaseRows:
+    def _place(self, data: str | os.PathLike[str]) -> Path | DatabaseRows | StoredFiles:
         """Another place of the rows; of the relation in a database the schema knows the name."""
         if not is_address(data):
             return Path(data)
+        if (stored := StoredFiles.of(str(data), self.engine)) is not None:
+            return stored
         named = self.data if isinstance(self.data, DatabaseRows) else None
         relation = (self.name,) if named is None else named.relation
         return DatabaseRows.of(str(data), relation, None if named is None else named.version, Path())
@@ -296,7 +308,7 @@ class Schema(Shown):
     @property
     def sources(self) -> tuple[Path, ...]:
         """The files of rows that the schema names."""
-        file = self.data.file if isinstance(self.data, DatabaseRows) else self.data
+        file = self.data if self.data is None or isinstance(self.data, Path) else self.data.file
         if file is None or self.epochs is not None:
             return ()
         return files_of(file)
@@ -528,7 +540,7 @@ def draft_relation(address: str, relation: Sequence[str]) -> str:
         _EDITION,
         'neighbours = "add-remove"           # "replace-one" makes the number of people public; it needs size, version',
         "# size = 5000                       # add-remove: a public number near theirs; replace-one: their number",
-        _WHO[0].partition(";")[0],
+        *_WHO,
     ]
     for column, kind in relation_kinds(rows.address, rows.relation).items():
         shown += ["", f"[columns.{_key(column)}]", *_drafted(kind)]
@@ -607,6 +619,10 @@ def _database_schema(declared: dict[str, Any], folder: Path) -> DatabaseSchema:
     shared: dict[str, Any] = {key: each for key, each in declared.items() if key in ("neighbours", "size")}
     for name, each in tables.items():
         _known(each, _TABLE_KEYS, f"[tables.{_key(name)}]")
+        if is_address(each.get("data")):
+            raise SchemaError(
+                f"[tables.{_key(name)}] needs a file: several tables about the same people are read from files"
+            )
         _check_filled(each.get("columns"), f"[tables.{_key(name)}.columns.")
     _refuse_gaps(declared)
     found = tuple(_schema({"name": name, **shared, **each}, folder, name) for name, each in tables.items())
@@ -664,10 +680,9 @@ def _schema(declared: dict[str, Any], folder: Path, table: str | None = None) ->
         None if unit is None else exact.text(unit=unit),
         None if rows is None else exact.whole(rows_per_unit=rows),
         None if "size" not in declared else exact.whole(size=declared["size"]),
-        _rows(folder, declared),
-        None if "ledger" not in declared else _ledger(folder, declared["ledger"]),
-        checked_edition(exact.text(edition=declared.get("edition", FIRST_EDITION))) or FIRST_EDITION,
-        _engine(declared),
+        ledger=None if "ledger" not in declared else _ledger(folder, declared["ledger"]),
+        edition=checked_edition(exact.text(edition=declared.get("edition", FIRST_EDITION))) or FIRST_EDITION,
+        **_source(folder, declared),
         **grows,
     )
 
@@ -686,8 +701,10 @@ def _epochs(declared: dict[str, Any], columns: dict[str, Any]) -> dict[str, Any]
     column, most = found.get("column"), exact.whole(per_person=found.get("per_person", 1))
     if column not in columns:
         raise SchemaError(f"[epochs] needs column, one of the declared ones; found {column!r}")
-    if not pattern:
-        raise SchemaError(f'of a table that grows each epoch has a file: data = "months/{_EPOCH}.parquet"')
+    one = not is_address(data) and str(data).lower().endswith((".parquet", ".csv"))
+    if not (pattern and one) or "engine" in declared:
+        said = f'data = "months/{_EPOCH}.parquet", without engine'
+        raise SchemaError(f"of a table that grows each epoch has one file, which this process reads: {said}")
     if "size" in declared or "edition" in declared:
         raise SchemaError("a table that grows has neither size nor edition: each epoch brings its own")
     if most > 1 and "unit" not in declared:
@@ -732,26 +749,27 @@ def _is_pattern(path: Path) -> bool:
     return any(sign in str(path) for sign in "*?[") and not path.exists()
 
 
-def _engine(declared: dict[str, Any]) -> str | None:
-    """What reads the files, if the schema says so."""
-    engine = declared.get("engine")
+def _source(folder: Path, declared: dict[str, Any]) -> dict[str, Any]:
+    """Where the rows are and what reads them, if the schema says so."""
+    data: Any = declared.get("data")
+    relation, version, engine, stage = (declared.get(key) for key in ("relation", "version", "engine", "stage"))
     if engine not in (None, *_ENGINES):
         raise SchemaError(f'engine must be "processes" or "spark", found {engine!r}')
-    if engine is not None and is_address(declared.get("data")):
+    address = is_address(data)
+    stored = StoredFiles.of(data, engine) if address else None
+    in_database = address and stored is None
+    if in_database and engine is not None:
         raise SchemaError("engine is of files: a database counts its rows itself")
-    return engine
-
-
-def _rows(folder: Path, declared: dict[str, Any]) -> Path | DatabaseRows | None:
-    """Where the rows are, if the schema says so."""
-    data, relation, version = (declared.get(key) for key in ("data", "relation", "version"))
-    if is_address(data):
-        if "unit" in declared:
-            raise SchemaError("rows in a database are persons: each_row_is_a_person = true instead of unit")
-        return DatabaseRows.of(exact.text(data=data), relation, version, folder)
-    if relation is not None or version is not None:
+    if not in_database and (relation, version) != (None, None):
         raise SchemaError('relation and version are of rows in a database: data = "postgresql://HOST/DATABASE"')
-    return None if data is None else _path(folder, "data", data)
+    if stage is not None and (address or engine is None):
+        raise SchemaError("stage is a folder that all workers of an engine see: add engine, and name files by paths")
+    path = None if data is None or address else _path(folder, "data", data)
+    return {
+        "data": DatabaseRows.of(data, relation, version, folder) if in_database else stored or path,
+        "engine": engine,
+        "stage": None if stage is None else _path(folder, "stage", stage),
+    }
 
 
 def _ledger(folder: Path, found: object) -> Path | Address:

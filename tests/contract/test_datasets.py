@@ -12,7 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from discreet.answering.averaged_weights import Together
-from discreet.data import Category, Domain, Identity, Matrix, Number, ParquetTable, Slice, Table, Vector
+from discreet.data import Category, Domain, Identity, Matrix, Number, ParquetTable, Slice, Table, Text, Vector
 from discreet.errors import ParameterError, SchemaError
 from discreet.guarantee import Neighbours
 from discreet.person_rows import PersonKey, PersonNumber, PersonRows
@@ -47,6 +47,7 @@ DOMAIN = Domain(
         "smoker": Category(True, False),
         "wealth": Number(-(10**12), 10**12, step="0.01"),
         "anything": Number.any(),
+        "city": Text(length=3, missing=True),
     }
 )
 
@@ -62,6 +63,7 @@ def columns(seed=1):
         "smoker": (rng.random(ROWS) < 0.3).tolist(),
         "wealth": np.round(rng.normal(0, 1e11, ROWS), 2).tolist(),
         "anything": rng.normal(0, 1e6, ROWS).tolist(),
+        "city": rng.choice(np.array(["Rome", "Rom", "rom", "it's", None], dtype=object), ROWS).tolist(),
         "person": rng.integers(0, 90, ROWS).tolist(),
         "undeclared": ["never read"] * ROWS,
     }
@@ -116,6 +118,11 @@ QUERIES = [
     Histogram("größe", Between("age", 20, 80)),
     KeyCount(("age", "größe", "wealth")),
     KeyCount("anything", Equals("sex", "M")),
+    KeyCount(("sex", "city")),
+    Count(Missing("city")),
+    Sum("wealth", Not(Missing("city"))),
+    Count(Equals("city", "Rom")),
+    Histogram(("sex", "smoker"), Or(Missing("größe"), Not(Among("city", ["it'", "rom", "Z"])))),
     Sum("wealth"),
     Sum("größe", Missing("sex")),
     VectorSum(("age", "größe")),

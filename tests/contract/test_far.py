@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 from collections import Counter
 
 import numpy as np
@@ -13,7 +16,7 @@ from pyarrow import parquet
 
 import discreet as dp
 from discreet.data import Batch, DistinctRows, Facts, Needs, far
-from discreet.errors import LedgerMismatch, NotOffered, ParameterError, SchemaError
+from discreet.errors import LedgerMismatch, NotOffered, ParameterError, SchemaError, SourceUnavailable
 from discreet.rng import SeededRng
 from tests.contract.test_datasets import DOMAIN, ROWS, columns, transcript
 
@@ -81,8 +84,13 @@ def test_staged_codes_give_the_same_and_are_removed(folder, run, tmp_path):
     (inside,) = stage.iterdir()
     assert inside.stat().st_mode & 0o077 == 0
     assert transcript(table) == transcript(dp.Table(columns(), DOMAIN))
+    ledger = fresh(table)
     table.close()
     assert not list(stage.iterdir())
+    before = list(ledger.entries())
+    with pytest.raises(SourceUnavailable, match="make the table again"):
+        dp.release(dp.Laplace(dp.Count(), 10), table, ledger=ledger, rng=SeededRng(1))
+    assert list(ledger.entries()) == before
 
 
 def test_distinct_rows_serve_a_session_by_one_pass(folder, run):
@@ -137,6 +145,29 @@ def test_a_process_that_is_killed_in_a_pass_changes_nothing(folder, tmp_path, mo
     assert table.exact_sum(killed_once).tolist() == table.exact_sum(dp.Histogram("smoker")).tolist()
     assert (tmp_path / "mark").exists()
     own.close()
+
+
+def test_a_program_without_its_guard_is_told_of_it(folder, tmp_path):
+    """Each process would begin the program again, and dies of that."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import discreet as dp\n"
+        f"dp.FilesTable({str(folder)!r}, dp.Domain(age=dp.Number(0, 100, step=1)), run=dp.Processes(1))\n"
+    )
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 1
+    assert "DiscreetError: processes that read the rows died in each of 4 attempts" in done.stderr
+    assert "begins under if __name__ == '__main__':" in done.stderr.splitlines()[-1]
+
+
+def test_processes_have_ended_when_their_engine_is_forgotten(folder):
+    """Pools that end while the interpreter does write a traceback."""
+    others = multiprocessing.active_children()
+    own = dp.Processes(1)
+    table = dp.FilesTable(folder, DOMAIN, run=own)
+    assert len(multiprocessing.active_children()) == len(others) + 1
+    del table, own
+    assert {*multiprocessing.active_children()} == {*others}
 
 
 def quoted(batch):
@@ -202,7 +233,7 @@ def test_the_folder_of_a_table_format_holds_earlier_versions_of_rows(mark, folde
     assert dp.FilesTable([folder / "1.parquet", folder / "2.parquet"], domain, run=run).facts.size == ROWS - 90
 
 
-@pytest.mark.parametrize("change", ["touched", "added", "removed"])
+@pytest.mark.parametrize("change", ["touched", "added", "removed", "replaced", "overwritten"])
 def test_files_that_changed_are_another_table_before_a_charge_and_after_a_pass(change, folder, run):
     table = dp.FilesTable(folder, DOMAIN, run=run)
     ledger = fresh(table)
@@ -210,8 +241,19 @@ def test_files_that_changed_are_another_table_before_a_charge_and_after_a_pass(c
         os.utime(folder / "0.parquet", ns=(1, 1))
     elif change == "added":
         parquet.write_table(pa.table(columns()), folder / "9.parquet")
-    else:
+    elif change == "removed":
         (folder / "2.parquet").unlink()
+    else:  # by a file of the same size and time
+        path = folder / "0.parquet"
+        before, other = path.stat(), folder / "other"
+        other.write_bytes(path.read_bytes()[::-1])
+        if change == "replaced":
+            os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
+            other.replace(path)
+        else:
+            path.write_bytes(other.read_bytes())
+            os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert (path.stat().st_size, path.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
     with pytest.raises(LedgerMismatch, match="another table"):
         dp.release(dp.Laplace(dp.Count(), 10), table, ledger=ledger, rng=SeededRng(1))
     assert not [body for body in ledger.entries() if body["kind"] == "charge"]

@@ -12,9 +12,10 @@ import pytest
 from pyarrow import parquet
 
 from discreet import example
+from discreet.data import Table
 from discreet.data.sql_table import SqlTable
 from discreet.errors import ParameterError, SchemaError
-from discreet.query import Histogram
+from discreet.query import Histogram, Sum
 from discreet.schema import Schema
 
 PEOPLE = 5912
@@ -81,6 +82,22 @@ def test_the_commands_work_over_rows_in_a_database(schema, run):
     assert page.exists()
 
 
+def test_a_schema_says_that_persons_have_several_rows_in_a_database(schema, run):
+    """The rows that are kept are those of the file."""
+    unit = 'unit = "age"\nrows_per_unit = 3'
+    memory = Table(bundled("people.parquet"), Schema.read(schema).domain, name="people", unit="age", rows_per_unit=3)
+    text = schema.read_text().replace("each_row_is_a_person = true", unit)
+    schema.write_text(text.replace(f"size = {PEOPLE}", f"size = {memory.facts.size}"))
+    table = Schema.read(schema).table()
+    assert isinstance(table, SqlTable)
+    assert table.facts == memory.facts
+    for query in (Histogram(("sex", "health")), Sum("visits")):
+        assert table.exact_sum(query).tolist() == memory.exact_sum(query).tolist()
+    assert run("ledger", "create", schema, "--epsilon", "1", "--delta", "1e-6")[0] == 0
+    code, _, errors = run("ask", schema, "SELECT sex, COUNT(*) FROM people GROUP BY sex")
+    assert code == 0, errors
+
+
 def test_a_draft_is_made_of_names_and_types(schema, tmp_path, run):
     rows = Schema.read(schema).data
     relation = [word for part in rows.relation for word in ("--relation", part)]
@@ -103,6 +120,11 @@ def test_a_draft_is_made_of_names_and_types(schema, tmp_path, run):
         ("people.parquet", ('relation = "people"',), "rows in a database"),
         ("postgresql://host/db", ('relation = "people"', 'engine = "spark"'), "engine is of files"),
         ("people.parquet", ('engine = "dask"',), "processes"),
+        ("people.parquet", ('stage = "codes"',), "add engine"),
+        ("s3a://bucket/people.parquet", (), 'engine = "spark"'),
+        ("s3a://bucket/people.parquet", ('engine = "spark"', 'relation = "people"'), "rows in a database"),
+        ("s3a://bucket/people.parquet", ('engine = "spark"', 'stage = "codes"'), "by paths"),
+        ("s3a://me:secret@bucket/people.parquet", ('engine = "spark"',), "Spark's own settings"),
     ],
 )
 def test_schemas_that_are_refused(tmp_path, data, lines, words):
@@ -110,6 +132,16 @@ def test_schemas_that_are_refused(tmp_path, data, lines, words):
     with pytest.raises((SchemaError, ParameterError), match=words) as caught:
         Schema.read(path)
     assert "secret" not in str(caught.value)
+
+
+def test_several_tables_of_the_same_people_are_files(tmp_path):
+    path = tmp_path / "clinic.toml"
+    path.write_text(
+        'name = "clinic"\n[tables.people]\ndata = "postgresql://host/db"\nunit = "person"\nrows_per_unit = 1\n'
+        '[tables.people.columns.sex]\nkind = "category"\nlevels = ["F", "M"]\n'
+    )
+    with pytest.raises(SchemaError, match=r"\[tables\.people\] needs a file"):
+        Schema.read(path)
 
 
 def test_a_folder_and_a_pattern_are_many_files(tmp_path, run):

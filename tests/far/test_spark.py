@@ -18,7 +18,7 @@ from pyarrow import parquet
 
 import discreet as dp
 from discreet.data import Slice
-from discreet.errors import LedgerMismatch, NotOffered, SchemaError
+from discreet.errors import LedgerMismatch, NotOffered, ParameterError, SchemaError
 from discreet.rng import SeededRng
 from tests.far.cluster import environment
 
@@ -268,6 +268,46 @@ def test_a_schema_names_spark_and_a_fit_takes_the_method_and_the_few_passes_of_i
     (charged,) = [body["mechanism"]["name"] for body in ledger.entries() if body["kind"] == "charge"]
     assert charged == taken.mechanism.NAME
     assert len(read) <= 20
+
+
+def test_a_schema_names_files_in_a_store_and_the_folder_of_a_stage(spark, files, tmp_path):
+    """A store is reached by its address alone: here that of a file system."""
+    text = SCHEMA.format(files=files)
+    path = tmp_path / "people.toml"
+    path.write_text(text.replace(f'"{files}/', f'"file://{files}/'))
+    schema = dp.Schema.read(path)
+    table, memory = schema.table(), dp.Table(made_up(), schema.domain, name="people")
+    assert type(table) is dp.SparkTable
+    assert table.offers.pass_seconds == schema.pass_seconds > 0
+    assert table.facts == memory.facts
+    assert schema.sources == ()
+    for query in (dp.Histogram(("town", "ill")), dp.Sum("f0")):
+        assert table.exact_sum(query).tolist() == memory.exact_sum(query).tolist()
+    path.write_text(text.replace(f'"{files}/', '"file:///nowhere/'))
+    with pytest.raises(dp.errors.SourceUnavailable, match="Spark cannot read"):
+        dp.Schema.read(path).table()
+    for mark in ("_delta_log/0.json", "metadata/1.metadata.json"):
+        (tmp_path / "kept" / mark).parent.mkdir(parents=True)
+        (tmp_path / "kept" / mark).touch()
+        shutil.copy(files / "0.parquet", tmp_path / "kept" / "0.parquet")
+        for place in ("kept", "kept/*.parquet", "*/*.parquet"):
+            path.write_text(text.replace(f'"{files}/*.parquet"', f'"file://{tmp_path}/{place}"'))
+            with pytest.raises(ParameterError, match="earlier versions of rows"):
+                dp.Schema.read(path).table()
+        shutil.rmtree(tmp_path / "kept")
+    several = text.replace("each_row_is_a_person = true", 'unit = "person"\nrows_per_unit = 3')
+    path.write_text(several)
+    with pytest.raises(ParameterError, match="stage must name a folder that all workers see"):
+        dp.Schema.read(path).table()
+    (tmp_path / "codes").mkdir()
+    path.write_text(several.replace("[columns]", 'stage = "codes"\n[columns]'))
+    table = dp.Schema.read(path).table()
+    assert list((tmp_path / "codes").iterdir())
+    memory = dp.Table(made_up(), schema.domain, name="people", unit="person", rows_per_unit=3)
+    assert table.facts == memory.facts
+    assert table.exact_sum(dp.Sum("f0")).tolist() == memory.exact_sum(dp.Sum("f0")).tolist()
+    table.close()
+    assert not list((tmp_path / "codes").iterdir())
 
 
 def test_the_command_line_asks_rows_in_spark(files, tmp_path, monkeypatch):

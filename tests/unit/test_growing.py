@@ -499,7 +499,7 @@ def test_a_session_adds_up_what_was_measured_and_its_bounds_hold(question):
         for more in range(len(ledger.epochs) + 1, epochs + 1):
             ledger.add_epoch(session_tables(more))
         before = spent(ledger, table)
-        known = dp.Session(table, ledger, price="2%")
+        known = dp.Session(table, ledger, price="2%", beta="1e-9")
         answer = known.ask(question)
         after = spent(ledger, table)
         new = epochs if epochs == 2 else {3: 1, 5: 2}[epochs]
@@ -584,7 +584,10 @@ step = 1
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("{epoch}", "all", "each epoch has a file"),
+        ("{epoch}", "all", "each epoch has one file"),
+        ("{epoch}.parquet", "{epoch}", "each epoch has one file"),
+        ('name = "visits"', 'name = "visits"\nengine = "spark"', "without engine"),
+        ('data = "', 'data = "s3a://', "which this process reads"),
         ('[epochs]\ncolumn = "month"\n', "", r"add \[epochs\]"),
         ('column = "month"', 'column = "year"', "one of the declared"),
         ('column = "month"', 'column = "month"\nper_person = 2', "need unit"),

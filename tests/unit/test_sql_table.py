@@ -201,6 +201,17 @@ def test_texts_that_nobody_listed_are_counted_by_bytes(databases):
     for each in databases.tables(rows, domain):
         for query in (KeyCount("city"), KeyCount(["sex", "city"], dp.Equals("sex", "F"))):
             assert each.exact_sum(query) == here.exact_sum(query)
+        for query in (dp.Count(dp.Missing("city")), dp.Histogram("sex", dp.Not(dp.Missing("city")))):
+            assert same(each.exact_sum(query), here.exact_sum(query))
+        ledger = dp.Ledger.in_memory(dp.Budget(1), each)
+        before = list(ledger.entries())
+        for refused in (  # no text of an analyst is in a statement
+            partial(dp.release, dp.Laplace(dp.Count(dp.Equals("city", "Rom")), 10), each, ledger=ledger),
+            partial(dp.release, dp.Laplace(dp.Histogram("sex", ~dp.Among("city", ["Ro"])), 9), each, ledger=ledger),
+        ):
+            with pytest.raises(NotOffered, match="of this kind is not among them"):
+                refused()
+        assert list(ledger.entries()) == before
 
 
 def test_distinct_rows_come_by_one_statement(databases):

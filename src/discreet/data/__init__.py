@@ -30,7 +30,7 @@ needed. The array types of `discreet.arrays` are here too.
 """
 
 from discreet.arrays import WORD, Codes, Floats, IntArray, Ints, Mask, Words, common_ones, packed, unpacked
-from discreet.data.addresses import DatabaseRows, is_address, require_no_password
+from discreet.data.addresses import DatabaseRows, StoredFiles, is_address, require_no_password
 from discreet.data.calendar import iso_text
 from discreet.data.database import JOIN, LEFT, Database, TableFacts, View, left_columns, priced_relation
 from discreet.data.declaration import column_record, people, plain
@@ -82,7 +82,7 @@ from discreet.data.rows import (
     snapshot_of,
     sum_of,
 )
-from discreet.data.spark import Spark, SparkTable, this_session
+from discreet.data.spark import Spark, SparkTable, stored_frame, this_session
 from discreet.data.table import Table
 from discreet.data.tally import (
     CodeOf,

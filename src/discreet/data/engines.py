@@ -14,6 +14,7 @@ import functools
 import importlib
 import multiprocessing
 import pickle
+import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -124,6 +125,9 @@ class Processes:
             if not left:
                 break
             found |= self._tried(work, {place: parts[place] for place in left})
+        if len(found) < len(parts):
+            guard = "a program that uses Processes is a file that begins under if __name__ == '__main__':"
+            raise DiscreetError(f"processes that read the rows died in each of {_ATTEMPTS} attempts; {guard}")
         return results([found[place] for place in sorted(found)], len(parts))
 
     def _tried(self, work: bytes, parts: dict[int, Any]) -> dict[int, TaskOutcome]:
@@ -131,6 +135,8 @@ class Processes:
         if self._pool is None:
             context = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(self.workers, mp_context=context)
+            # Waiting, since a pool that ends while the interpreter does writes into pipes that it has closed.
+            self._end = weakref.finalize(self, self._pool.shutdown, cancel_futures=True)
         run, found = functools.partial(run_shipped, work), dict[int, TaskOutcome]()
         futures: dict[int, Future[bytes]] = {}
         try:
@@ -141,13 +147,14 @@ class Processes:
         except BrokenProcessPool:
             done = {place: each for place, each in futures.items() if each.done() and each.exception() is None}
             found |= {place: pickle.loads(future.result()) for place, future in done.items()}
-            self.close()
+            self.close(wait=False)  # for those that died
         return found
 
-    def close(self) -> None:
+    def close(self, *, wait: bool = True) -> None:
         """End the processes."""
         if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._end.detach()
+            self._pool.shutdown(wait=wait, cancel_futures=True)
             self._pool = None
 
     def __repr__(self) -> str:

@@ -157,13 +157,16 @@ def joined_tables(tables: Sequence[Any]) -> Any:
     return library("pyarrow").concat_tables(tables)
 
 
-def file_stamp(path: Path) -> tuple[int, int] | None:
-    """Size and time of the last change of a file; None if there is no such file."""
+def file_stamp(path: Path) -> tuple[int, int, int] | None:
+    """Size of a file, and when its content and its entry were last changed; None if there is no such file.
+
+    Whoever puts another file in its place may set its size and the time of its content, but not that of its entry.
+    """
     try:
         found = path.stat()
     except OSError:
         return None
-    return found.st_size, found.st_mtime_ns
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def row_groups(path: Path) -> tuple[dict[str, Any] | None, tuple[str, ...], list[int]]:

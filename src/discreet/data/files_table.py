@@ -32,12 +32,12 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core import Codes, LedgerMismatch, Neighbours, ParameterError, exact
+from discreet.core import Codes, LedgerMismatch, Neighbours, ParameterError, SourceUnavailable, exact
 from discreet.data.domain import Domain
 from discreet.data.encoding import Frame, encode_any
 from discreet.data.engines import Engine, Here, Processes
@@ -63,6 +63,9 @@ _ROWS_A_PART = 2**20  # of a staged part of the persons, about
 _BYTES_TO_CHOOSE = 96  # of memory for each row while the rows of a person are ordered
 _BYTES_A_LINE = 32  # of a CSV file, about: how many parts of the persons there are hangs on it
 _TOP = np.uint64(1 << 63)
+VERSION_MARKS = {"Delta": "_delta_log/*", "Hudi": ".hoodie/*", "Iceberg": "metadata/*.metadata.json"}
+"""Files in the folder of a table format that keeps earlier versions of rows."""
+
 WORDS = ("person_high", "person_low", "row_order")
 """The words of a person and of the order of a person's rows, beside the staged codes c0, c1, ..."""
 
@@ -240,7 +243,7 @@ class FilesTable(Far):
     run           the engine: Processes(count), or Spark(session); two processes unless it is given
     parts         how many tasks a pass has, at most; about four for each worker unless it is given
     stage         a folder that all workers see, for codes that are written once; see the module's docstring. With unit=
-                  a private temporary folder is taken if none is given, which is enough for Processes
+                  or CSV files a private temporary folder is taken if none is given, for Processes; Spark needs one
     gather_limit  bytes of rows that a mechanism may move here
 
     The other arguments are those of Table; the sums are equal to those of a Table with the same rows, bit for bit. A
@@ -273,6 +276,9 @@ class FilesTable(Far):
         given = tuple(paths) if isinstance(paths, (list, tuple)) else (paths,)
         rows = self._open(given, count, BATCH_ROWS)
         staged = unit is not None or stage is not None or any(type(part) is CsvFile for part in self._parts)
+        if staged and stage is None and not self._run.local:
+            what = "codes of CSV files, and of persons with several rows,"
+            raise ParameterError(f"stage must name a folder that all workers see: {what} are written there")
         found = self._stage(stage, -(-rows // _ROWS_A_PART)) if staged else (self._counted(),) * 2
         self._settle(*found, size=size, edition=edition)
         self._push_down(Scan(self.sources[0]))
@@ -290,9 +296,8 @@ class FilesTable(Far):
     def _push_down(self, scan: Scan) -> None:
         """Let duckdb count by itself, if the engine is of this machine."""
         if self._run.local:
-            staged = [path for part in self._parts if type(part) is StagedCodes for path in part.paths]
             columns = staged_names(self._domain, self._domain.names) if self._close is not None else None
-            files = self.sources if columns is None else tuple(map(Path, staged))
+            files = self.sources if columns is None else tuple(map(Path, self._staged_files()))
             several = self.identity.unit is not None
             self._push = PushDown.of(scan, files, self._domain, columns, several=several) if files else None
 
@@ -315,11 +320,18 @@ class FilesTable(Far):
             return ask(self._push)
 
     def check_source(self) -> None:
-        """LedgerMismatch if a file changed, came or went since this table was made."""
+        """LedgerMismatch if a file changed, came or went since this table was made; and its staged codes are there."""
         same = found_files(self._pattern, missing=True) == self.sources
         if not same or any(file_stamp(path) != stamp for path, stamp in self._stamps.items()):
             what = f"the file {self.sources[0].name!r}" if len(self.sources) == 1 else "the files of this table"
             raise LedgerMismatch(f"{what} changed since this table was made: it is another table now")
+        if not all(os.path.isfile(path) for path in self._staged_files()):
+            raise SourceUnavailable(
+                "the staged codes of this table were removed, or it was closed: make the table again"
+            )
+
+    def _staged_files(self) -> list[str]:
+        return [path for part in self._parts if type(part) is StagedCodes for path in part.paths]
 
     def close(self) -> None:
         """Remove the staged codes, if there are any; the table answers no more."""
@@ -420,14 +432,16 @@ def found_files(paths: Sequence[str | os.PathLike[str]], *, missing: bool = Fals
 def _refuse_versions(files: Iterable[Path]) -> None:
     """Refuse all files of a folder in which a table format keeps rows of earlier versions: a row of now, and a row that
     was deleted, may be in several of them, and its person would count as often."""
-    marks = {"Delta": "_delta_log", "Hudi": ".hoodie", "Iceberg": "metadata/*.metadata.json"}
     for folder in {parent for file in files for parent in file.parents[:4]}:
-        for kind, mark in marks.items():
+        for kind, mark in VERSION_MARKS.items():
             if next(folder.glob(mark), None) is not None:
-                raise ParameterError(
-                    f"{folder.name!r} is a table of {kind}, whose files hold earlier versions of rows, too: give the "
-                    "list of the files of one version, or a SparkTable"
-                )
+                refuse_versions(folder.name, kind)
+
+
+def refuse_versions(folder: str, kind: str) -> NoReturn:
+    """All files of a folder of this table format are not the rows of now."""
+    advice = "give the list of the files of one version, or a SparkTable"
+    raise ParameterError(f"{folder!r} is a table of {kind}, whose files hold earlier versions of rows, too: {advice}")
 
 
 def tasks_of(files: Sequence[Path], names: Sequence[str], count: int, batch: int) -> tuple[list[Any], int]:

@@ -82,7 +82,7 @@ class Offers:
         """Why a run with these needs is not possible here; None if it is."""
         refused = [type(query).__name__ for query in needs.queries if not self.answers(query, facts)]
         if refused:
-            return f"this table answers {self.words} only; a {refused[0]} is not among them"
+            return f"this table answers {self.words} only; a {refused[0]} of this kind is not among them"
         if needs.functions and not self.functions:
             return f"this table answers {self.words} only; this needs sums of other functions of a row"
         if needs.slices and not self.slices:

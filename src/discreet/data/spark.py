@@ -24,13 +24,30 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from discreet.core import DiscreetError, LedgerMismatch, Neighbours, ParameterError, exact
+from discreet.core import (
+    DiscreetError,
+    LedgerMismatch,
+    Neighbours,
+    ParameterError,
+    SourceUnavailable,
+    exact,
+    quietly,
+)
 from discreet.data.domain import Domain
 from discreet.data.encoding import Frame
 from discreet.data.engines import TaskOutcome, results, run_shipped, shipped
 from discreet.data.far import BATCH_ROWS, GATHER_LIMIT, Far, Fold
 from discreet.data.files import arrow_table, file_stamp, library, table_of_batches
-from discreet.data.files_table import WORDS, batch_of, fold_part, staged_batches, staged_names, staged_table
+from discreet.data.files_table import (
+    VERSION_MARKS,
+    WORDS,
+    batch_of,
+    fold_part,
+    refuse_versions,
+    staged_batches,
+    staged_names,
+    staged_table,
+)
 from discreet.data.ingest import FIRST_EDITION, EncodedRows, identity_of, needed
 from discreet.data.rows import Batch, Identity
 
@@ -45,6 +62,7 @@ class Spark:
     """
 
     pass_seconds, local = 0.6, False
+    frame_seconds = 2.0  # of a pass over a DataFrame
 
     def __init__(self, session: Any, workers: int | None = None) -> None:
         if not hasattr(session, "range") or not hasattr(session, "createDataFrame"):
@@ -71,6 +89,32 @@ class Spark:
 def this_session() -> Any:
     """The Spark session of this process, or a new one as its environment configures it (SPARK_REMOTE, its files)."""
     return library("pyspark.sql", "spark").SparkSession.builder.getOrCreate()
+
+
+def stored_frame(address: str) -> Any:
+    """The Parquet files at an address, as the Spark session of this process reads them; not all versions of a table."""
+    complaint = f"Spark cannot read Parquet files at {address}"
+    return quietly(lambda: _one_version(this_session().read, address), complaint, kind=SourceUnavailable)
+
+
+def _one_version(read: Any, address: str) -> Any:
+    scheme, _, rest = address.partition("://")
+    parts = rest.rstrip("/").split("/")
+    for folder in ("/".join(parts[: len(parts) - up]) for up in range(min(5, len(parts)))):
+        for kind, mark in VERSION_MARKS.items():
+            if _matches(read, f"{scheme}://{folder}/{mark}"):
+                refuse_versions(folder, kind)
+    return read.parquet(address)
+
+
+def _matches(read: Any, pattern: str) -> bool:
+    """Whether there is a file of such a name."""
+    try:
+        return bool(read.text(pattern).schema)
+    except library("pyspark.errors", "spark").AnalysisException as error:
+        if error.getCondition() != "PATH_NOT_FOUND":
+            raise
+    return False
 
 
 def _parallelism(session: Any) -> int:
@@ -129,7 +173,7 @@ class SparkTable(Far):
         if not hasattr(frame, "mapInArrow"):
             raise ParameterError(f"frame must be a Spark DataFrame, found a {type(frame).__name__}")
         self._declare(domain, identity_of(name, neighbours, unit, rows_per_unit), edition)
-        self._offer(gather_limit, 2.0, fixed=False)
+        self._offer(gather_limit, Spark.frame_seconds, fixed=False)
         self._frame, self._staged, self._stamps = frame, False, _local_stamps(frame)
         Frame.require(tuple(frame.columns), needed(domain, self.identity))
         rows = persons = self._counted()
@@ -199,8 +243,8 @@ def _forget(frame: Any) -> None:
         frame.unpersist()
 
 
-def _local_stamps(frame: Any) -> dict[Path, tuple[int, int] | None]:
-    """Size and time of the files behind a frame that this process sees."""
+def _local_stamps(frame: Any) -> dict[Path, tuple[int, int, int] | None]:
+    """Size and times of the files behind a frame that this process sees."""
     files: list[str] = []
     with suppress(Exception):  # some sources have no files
         files = frame.inputFiles()

@@ -185,7 +185,7 @@ class DuckEngine(_Server):
             raise ParameterError(f"there is no DuckDB file {self.path.name!r}")
 
     def stamp(self) -> object:
-        """Size and time of the file, and of the log beside it."""
+        """Size and times of the file, and of the log beside it."""
         if self.path is None:
             return None
         return file_stamp(self.path), file_stamp(self.path.with_name(self.path.name + ".wal"))

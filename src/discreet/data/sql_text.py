@@ -200,8 +200,8 @@ def code_of(
         not_a_number = exp.EQ(this=entry.copy(), expression=exp.cast(_words("NaN"), "DECIMAL"))
         null = _operation(exp.Or, null, not_a_number)
     inner: list[tuple[exp.Expression, exp.Expression]] = [(null, _number(nothing))]
-    if column.free:
-        return _case(*inner, otherwise=_number(0))
+    if column.free:  # 0 is a missing text, if one may be missing; the code of any other text is private
+        return _case(*inner, otherwise=_number(0 if missing is None else 1))
     if column.categorical:
         rule = level_rule(column, source.entries)
         other = rule.otherwise if rule.otherwise >= 0 else NO_LEVEL if strict else 0

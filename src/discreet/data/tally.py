@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.core import Unproven
 from discreet.data.domain import Domain
 
 Ranges = tuple[tuple[int, int], ...]
@@ -170,9 +171,16 @@ class Tallied:
 
 
 def tallies_of(query: Any, domain: Domain, *, several: bool) -> tuple[Tally, ...] | None:
-    """The tallies of a query; None if it has none, or counts persons of whom there may be several rows."""
+    """The tallies of a query; None if it has none, counts persons of whom there may be several rows, or looks for texts
+    that are not listed."""
     tallies = getattr(query, "tallies", None)
-    return None if tallies is None or (several and getattr(query, "by_person", False)) else tallies(domain)
+    if tallies is None or (several and getattr(query, "by_person", False)):
+        return None
+    try:
+        found: tuple[Tally, ...] = tallies(domain)
+    except Unproven:
+        return None
+    return found
 
 
 def column_names(parts: Iterable[Condition | RowInteger | TextOf]) -> Iterator[str]:
