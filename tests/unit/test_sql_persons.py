@@ -208,3 +208,16 @@ def test_too_few_rows_are_refused_and_so_is_a_number_of_no_column():
         PersonNumber("n", "least", "channel", 4).column(DOMAINS["orders"])
     with pytest.raises(ParameterError, match="all of them"):
         PersonNumber("n", "own", "channel", 4, Equals("channel", "web"))
+
+
+@pytest.mark.parametrize("column", [dp.Number(0, 2**61 - 1, step=1), dp.Number.any()], ids=["wide", "any"])
+def test_different_values_of_a_person_are_counted_apart_however_many_codes_a_column_has(column):
+    """Of 60 persons, each with three rows of 1, 2 or 3 different values: person times code is beyond 64 bits."""
+    base = np.array([0.0, 2.0**58, 2.0**60])
+    rows = {
+        "who": np.repeat(np.arange(60), 3),
+        "a": np.concatenate([base[[0, 1 % (i % 3 + 1), i % 3]] for i in range(60)]),
+    }
+    data = dp.Table(rows, Domain(a=column), name="t", neighbours="add-remove", unit="who", rows_per_unit=3)
+    made = PersonRows((), (PersonNumber("n", "different", "a", 3),))
+    assert data.exact_sum(OfPersons(made, Histogram("n"))).tolist() == [20, 20, 20]
