@@ -520,6 +520,7 @@ def asked_directly(query: Any, facts: Facts) -> Statement:
         total: Any = last.expression
         total = Total(replace(query, query=total.question), total.ends)
         return replace(found, outputs=(*found.outputs[:-1], replace(last, expression=total)), made=query.made)
+    require_numbers(math.prod(query.shape(facts.domain)))  # before the groups are listed
     keys = tuple(
         GroupedBy(
             key,
@@ -558,6 +559,15 @@ def frame_of(columns: dict[str, list[Any]], backend: str) -> Any:
     import narwhals
 
     try:
-        return narwhals.from_dict(columns, backend=backend).to_native()  # type: ignore[arg-type]
+        alike = columns if backend == "pandas" else {name: _of_one_kind(each) for name, each in columns.items()}
+        return narwhals.from_dict(alike, backend=backend).to_native()  # type: ignore[arg-type]
     except (ImportError, ValueError, TypeError) as error:
         raise ParameterError(f"no frame can be made by {backend!r}: {error}") from None
+
+
+def _of_one_kind(values: list[Any]) -> list[Any]:
+    """The same; as texts, if there are levels of several kinds: a typed column holds one."""
+    kinds = {type(each) for each in values if each is not None}
+    if len(kinds) < 2 or kinds == {int, float}:
+        return values
+    return [None if each is None else str(each) for each in values]
