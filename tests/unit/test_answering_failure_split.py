@@ -452,3 +452,15 @@ def test_after_many_thresholds_a_place_still_has_a_failure_of_its_own():
         + sum(calibration.failure(200 * 2**k, 200 * 2**k) for k in range(100))
         < 0.05
     )
+
+
+def test_a_threshold_for_fewer_rows_than_a_person_has_is_not_taken_for_one_of_a_session():
+    table, _ = of_several("add-remove")
+    session = opened(on=table, alpha="0.5")
+    answers = session._answers
+    dp.converse(AboveThreshold(10, 10), table, ledger=session.ledger, memo=MANNER + WIDE)
+    answers.catch_up()
+    assert (answers.transcript.open_run, answers.transcript.places) == (None, 0)
+    dp.converse(AboveThreshold(10, 10, sensitivity=3), table, ledger=session.ledger, memo=MANNER + WIDE)
+    answers.catch_up()
+    assert answers.transcript.open_run.place == BetaPlace(1, 1)

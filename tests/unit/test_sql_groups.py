@@ -11,7 +11,7 @@ import pytest
 
 import discreet as dp
 from discreet.answering.answer import Answer, Assembly
-from discreet.errors import NothingFits
+from discreet.errors import NothingFits, UnsupportedQuery
 from discreet.query import Count, Equals
 from discreet.sql import parse
 
@@ -134,3 +134,15 @@ def test_a_sum_of_values_of_one_sign_is_shown_with_that_sign():
                 assert side * shown >= 0
     low, high = noisy("SELECT SUM(n) FROM t WHERE a = 'x'", np.array([200])).intervals[0][0]
     assert low < 0 < high
+
+
+def test_bins_are_found_in_few_steps_and_refused_where_there_are_too_many(monkeypatch):
+    """A column of 2 * 10^15 + 1 values; one that divides into a few bins of equal and of unequal lengths."""
+    domain = dp.Domain(wide=dp.Number(-(10**15), 10**15, step=1))
+    (key,) = parse("SELECT FLOOR(wide / 300000000000000) AS g, COUNT(*) FROM t GROUP BY g", domain, table="t").keys
+    assert key.labels == (-4, -3, -2, -1, 0, 1, 2, 3)
+    starts = [0, *(10**15 + place * 3 * 10**14 for place in range(-3, 4))]
+    assert list(key.key.starts) == starts
+    monkeypatch.setattr("discreet.sql.values.MAX_LINE", 100)
+    with pytest.raises(UnsupportedQuery, match="more than 100 groups"):
+        parse("SELECT FLOOR(wide / 10) * 10 AS g, COUNT(*) FROM t GROUP BY g", domain, table="t")
