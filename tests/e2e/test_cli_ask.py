@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 import discreet as dp
-from discreet import example
+from discreet import cli, example
 from discreet.answering.answer import Answer
 from discreet.answering.answer_words import LITTLE, headline, little
 from discreet.cli.ask import questions_in
@@ -879,3 +879,15 @@ def test_groups_of_which_no_number_is_known_are_answered_in_json_too():
     )
     found = AnswerView("?", nothing, Remaining(9 * 10**8, 10**9, None, 900), 1000).record()
     assert [group["values"] for group in found["groups"]] == [{"it": None}] * 2
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_an_output_that_cannot_show_a_sign_shows_its_number(monkeypatch, more):
+    """The charge is made before anything is shown: ± on an ASCII terminal is no error."""
+    out = io.TextIOWrapper(io.BytesIO(), "ascii", write_through=True)
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "argv", ["discreet", "ask", "people.toml", HEALTH, *more])
+    cli.main()
+    text = out.buffer.getvalue().decode("ascii")
+    assert more or "\\xb1" in text
+    assert "excellent" in text

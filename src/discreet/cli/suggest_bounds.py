@@ -98,7 +98,9 @@ def _show(at: OpenTable, schema: Path, bounds: Any, changes: list[str] | None) -
 def lines_for(name: str, number: dp.Number, table: str | None = None) -> list[str]:
     """The section of a column, to paste; of this table, if there are several."""
     keys = [
-        each if each.isascii() and each.replace("_", "").replace("-", "").isalnum() else json.dumps(each)
+        each
+        if each.isascii() and each.replace("_", "").replace("-", "").isalnum()
+        else json.dumps(each, ensure_ascii=False)
         for each in _place(name, table)
     ]
     head = f"[{'.'.join(keys)}]"
