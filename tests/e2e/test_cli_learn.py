@@ -20,8 +20,8 @@ from click.testing import CliRunner
 
 import discreet as dp
 from discreet import cli, example
-from discreet.cli.suggest_bounds import lines_for, rewrite
 from discreet.catalogue import CATALOGUE
+from discreet.cli.suggest_bounds import lines_for, rewrite
 from discreet.data import Identity
 from discreet.estimators.model_words import sheet
 from discreet.funds import Price
