@@ -163,6 +163,22 @@ class Assembly:
         ):
             require_shallow(where)
             self._check_possible(where, domain)
+        plain = all(isinstance(each, Total | KeyOf | MeanOf) for each in statement.expressions)
+        if self.unlisted is None and (self.quantiles or statement.below or not plain):
+            for number in (0.0, 4.0, 1e6):
+                self._try_made_up(number)
+
+    def _try_made_up(self, number: float) -> None:
+        """Refuse arithmetic with texts, and with dates that are drawn: found on made-up numbers, before the charge."""
+        sizes = [len(self.statement.keys[place].labels) for place in self.order]
+        answers = [Answer(np.full(each.shape(self.facts.domain), number), 1.0, "direct") for each in self.questions]
+        draws = [Answer(np.zeros((3, *sizes)), 1.0, "direct") for _ in self.quantiles]
+        try:
+            self._assembled(answers, draws)
+        except (TypeError, ValueError):
+            reason = "this adds, rounds or compares a text, or a date, with a number"
+            hint = "A quantile of dates, and a level, can be shown, ordered and compared with its like."
+            raise UnsupportedQuery(self.text, 0, reason, hint) from None
 
     @property
     def keys(self) -> tuple[Any, ...]:
