@@ -221,3 +221,14 @@ def test_different_values_of_a_person_are_counted_apart_however_many_codes_a_col
     data = dp.Table(rows, Domain(a=column), name="t", neighbours="add-remove", unit="who", rows_per_unit=3)
     made = PersonRows((), (PersonNumber("n", "different", "a", 3),))
     assert data.exact_sum(OfPersons(made, Histogram("n"))).tolist() == [20, 20, 20]
+
+
+def test_how_many_persons_have_a_row_in_a_view_is_not_public_though_all_of_them_are():
+    own = dp.Table(
+        {"who": [0, 1], "n": [1, 2]}, Domain(n=dp.Number(0, 3, step=1)), name="a", unit="who", rows_per_unit=1
+    )
+    rows = {"who": [0, 0], "n": [1, 2]}
+    other = dp.Table(rows, Domain(n=dp.Number(0, 3, step=1)), name="b", unit="who", rows_per_unit=2)
+    asked = OfPersons(PersonRows((), (PersonNumber("k", "sum", Fixed(1), 2),)), Count())
+    assert asked.public(dp.Database([own, other], persons="a").view("b").facts) is None
+    assert asked.public(other.facts) == 1
