@@ -121,8 +121,10 @@ class PersonNumber:
         there = place[self.where.mask(batch) if self.function == "different" else mask]
         place = place[mask]
         if self.function == "different":
-            codes, size = batch[str(self.of)][mask], batch.domain.column(str(self.of)).size
-            found = np.bincount(np.unique(place * size + codes) // size, minlength=many).astype(np.int64)
+            # Codes are below 2^62 and their ranks, like persons, below the number of rows, 2^31: so are the products.
+            different, ranks = np.unique(batch[str(self.of)][mask], return_inverse=True)
+            size = max(1, len(different))
+            found = np.bincount(np.unique(place * size + ranks) // size, minlength=many).astype(np.int64)
             found -= int(column.low)
         else:
             codes = batch[self.of][mask] if isinstance(self.of, str) else self.of.steps(batch)[mask]

@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 import discreet as dp
-from discreet import example
+from discreet import cli, example
 from discreet.answering.answer import Answer
 from discreet.answering.answer_words import LITTLE, headline, little
 from discreet.cli.ask import questions_in
@@ -863,3 +863,31 @@ def test_every_example_of_the_help_runs(run):
         for line in examples:
             code, out, err = run(*shlex.split(line)[1:])
             assert (code, bool(out)) == (0, True), (line, err)
+
+
+def test_groups_of_which_no_number_is_known_are_answered_in_json_too():
+    """Which groups have a number is known after the charge alone: 1 over a count that may be 0 has none."""
+    nothing = Answer(
+        {"F": None, "M": None},
+        math.inf,
+        "direct",
+        Cost(10**6, cap=10**9, delta=Fraction(0)),
+        groups=("sex",),
+        columns=("sex", "it"),
+        rows=[("F", None), ("M", None)],
+        intervals=[(None, None)] * 2,
+    )
+    found = AnswerView("?", nothing, Remaining(9 * 10**8, 10**9, None, 900), 1000).record()
+    assert [group["values"] for group in found["groups"]] == [{"it": None}] * 2
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_an_output_that_cannot_show_a_sign_shows_its_number(monkeypatch, more):
+    """The charge is made before anything is shown: ± on an ASCII terminal is no error."""
+    out = io.TextIOWrapper(io.BytesIO(), "ascii", write_through=True)
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "argv", ["discreet", "ask", "people.toml", HEALTH, *more])
+    cli.main()
+    text = out.buffer.getvalue().decode("ascii")
+    assert more or "\\xb1" in text
+    assert "excellent" in text

@@ -21,6 +21,7 @@ from click.testing import CliRunner
 import discreet as dp
 from discreet import cli, example
 from discreet.catalogue import CATALOGUE
+from discreet.cli.suggest_bounds import lines_for, rewrite
 from discreet.data import Identity
 from discreet.estimators.model_words import sheet
 from discreet.funds import Price
@@ -759,3 +760,16 @@ def test_bounds_are_written_through_a_link_and_the_link_stays(tmp_path, monkeypa
         assert found.exit_code == 0, (found.output, found.exception)
     assert (tmp_path / "link.toml").is_symlink()
     assert 'kind = "any number"' not in schema.read_text()
+
+
+@pytest.mark.parametrize("size", ["1e-50", "25e-21", "1e50", "0.1"])
+def test_bounds_of_any_size_are_written_as_the_schema_reads_them(tmp_path, size):
+    """Whether bounds have more than thirty decimals is known after the charge alone: rows near 0 have such bounds."""
+    high = Fraction(size)
+    number = dp.Number(-high, high, step=high / 1000)
+    head = 'name = "t"\nneighbours = "replace-one"\neach_row_is_a_person = true\n'
+    text = rewrite(f'{head}[columns.w]\nkind = "any number"\n', "w", number)
+    (tmp_path / "t.toml").write_text(text)
+    assert dp.Schema.read(tmp_path / "t.toml").domain["w"] == number
+    (tmp_path / "pasted.toml").write_text("\n".join([head, *lines_for("w", number), *lines_for("日 😀", number)]))
+    assert dp.Schema.read(tmp_path / "pasted.toml").domain["日 😀"] == number

@@ -435,3 +435,32 @@ def test_with_several_rows_a_person_nothing_is_known_after_a_new_declaration():
     other = dp.Table(whole, domain, name="people", unit="id", rows_per_unit=3)
     again = dp.Session(other, session.ledger, alpha="0.1", beta=BETA)
     assert again.ask("SELECT COUNT(*) FROM people WHERE region = 'N'").price > 0
+
+
+def test_after_many_thresholds_a_place_still_has_a_failure_of_its_own():
+    """Every threshold doubles the places; the difference of two weights would be 0 in floats after fifty."""
+    table = dp.Table({"a": [0, 1] * 500}, dp.Domain(a=dp.Category(0, 1)), name="many", neighbours="replace-one")
+    ledger = dp.Ledger.in_memory(dp.Budget(50, "1e-6"), table)
+    calibration = Calibration(table.facts, ledger, SessionTerms(Fraction(1, 20), Fraction(1, 20)))
+    for place in (2**20, 2**46, 2**50, 2**60, 2**200):
+        exactly = 0.05 * 0.75 / place / (1 + 0.75 * math.log(place)) ** 2
+        assert exactly * (1 - 1e-5) <= calibration.failure(place) <= exactly
+        assert calibration.threshold(place).threshold_scale > 0
+        assert calibration.price(calibration.alone(Count(), place)) > 0
+    assert (
+        sum(calibration.failure(place) for place in range(1, 200))
+        + sum(calibration.failure(200 * 2**k, 200 * 2**k) for k in range(100))
+        < 0.05
+    )
+
+
+def test_a_threshold_for_fewer_rows_than_a_person_has_is_not_taken_for_one_of_a_session():
+    table, _ = of_several("add-remove")
+    session = opened(on=table, alpha="0.5")
+    answers = session._answers
+    dp.converse(AboveThreshold(10, 10), table, ledger=session.ledger, memo=MANNER + WIDE)
+    answers.catch_up()
+    assert (answers.transcript.open_run, answers.transcript.places) == (None, 0)
+    dp.converse(AboveThreshold(10, 10, sensitivity=3), table, ledger=session.ledger, memo=MANNER + WIDE)
+    answers.catch_up()
+    assert answers.transcript.open_run.place == BetaPlace(1, 1)

@@ -277,3 +277,42 @@ def test_a_column_of_one_value_is_not_measured():
     )
     found = chosen_tables(table.facts, funds=Funds.of(Budget(1, "1e-6")), kind="gaussian")
     assert found.columns == DOMAIN.names
+
+
+def test_rows_have_columns_of_any_number_of_values():
+    """Ranges are what is kept of a column of 10^15 values, also where two releases divided it differently."""
+    columns = {"wide": np.linspace(0, 10**15, 500), "sex": ["f", "m"] * 250}
+    domain = dp.Domain(wide=dp.Number(0, 10**15, step=1), sex=dp.Category("f", "m"))
+    table = dp.Table(columns, domain, name="wide")
+    session = dp.Session(table, Ledger.in_memory(Budget(20, "1e-6"), table), alpha=0.1)
+    for share in ("1/2000", "1/2"):
+        frame = session.synthetic(200, share=share, seed=1)
+        assert frame["wide"].between(0, 10**15).all()
+    assert abs(frame["wide"].mean() - 5e14) < 1e14
+    counted = {
+        len(each.ranges(domain)["wide"]) for each in session._answering().transcript.measured if each.ranges(domain)
+    }
+    assert len(counted) > 1
+
+
+def test_a_table_of_too_many_cells_is_refused_before_its_groups_are_listed():
+    table = dp.Table({"wide": [1.0, 2.0]}, dp.Domain(wide=dp.Number(0, 10**12, step=1)), name="wide")
+    session = dp.Session(table, Ledger.in_memory(Budget(1, "1e-6"), table))
+    for ask in (lambda: session.answer_all([Histogram("wide")]), lambda: session.ask(Histogram("wide"))):
+        with pytest.raises(ParameterError, match="1000000000001 cells"):
+            ask()
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_levels_of_several_kinds_are_texts_in_a_typed_frame(backend):
+    domain = dp.Domain(mixed=dp.Category(-5, 7, other="else"), n=dp.Number(0, 3, step=1))
+    table = dp.Table({"mixed": [-5, 7, 8] * 50, "n": [1, 2, 3] * 50}, domain, name="mixed")
+    session = dp.Session(table, Ledger.in_memory(Budget(20, "1e-6"), table))
+    frame = session.synthetic(100, seed=1, backend=backend)
+    assert (
+        {str(each) for each in frame["mixed"].to_list() if each is not None} == {"-5", "7", "else"}
+        if (backend != "pyarrow")
+        else {*frame["mixed"].to_pylist()} == {"-5", "7", "else"}
+    )
+    answer = session.ask("SELECT mixed, COUNT(*) FROM mixed GROUP BY mixed")
+    assert len(answer.frame(backend)) == 3

@@ -178,3 +178,11 @@ def test_a_plan_has_the_same_method_and_promise():
     assert "ranged" not in {row.method for row in dp.plan("logistic", budget=dp.Budget(1), size=3000, d=3).rows}
     with pytest.raises(ParameterError):
         dp.LogisticRegression(epsilon=1, row_norm=1, classes=(0, 1), method="ranged").fit(X, Y > 20)
+
+
+def test_targets_are_cut_fifteen_thresholds_from_the_middle_of_a_range():
+    """The solver's slopes are certain to 2^-45 of the steepest only for targets that are no further off."""
+    loss, domain = RangedHuber(Fraction(1, 4), 0, 1), dp.Domain(y=dp.Number(-(10**9), 10**9, step=1))
+    codes = np.array([0, 10**9, 10**9 + 1, 2 * 10**9])
+    assert loss.target_values(domain, "y", codes).tolist() == [-3.75, -1.0, 1.0, 3.75]
+    assert loss.target_bound(domain, "y") == Fraction(15, 4)

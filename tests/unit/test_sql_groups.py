@@ -11,7 +11,7 @@ import pytest
 
 import discreet as dp
 from discreet.answering.answer import Answer, Assembly
-from discreet.errors import NothingFits
+from discreet.errors import NothingFits, UnsupportedQuery
 from discreet.query import Count, Equals
 from discreet.sql import parse
 
@@ -134,3 +134,40 @@ def test_a_sum_of_values_of_one_sign_is_shown_with_that_sign():
                 assert side * shown >= 0
     low, high = noisy("SELECT SUM(n) FROM t WHERE a = 'x'", np.array([200])).intervals[0][0]
     assert low < 0 < high
+
+
+def test_bins_are_found_in_few_steps_and_refused_where_there_are_too_many(monkeypatch):
+    """A column of 2 * 10^15 + 1 values; one that divides into a few bins of equal and of unequal lengths."""
+    domain = dp.Domain(wide=dp.Number(-(10**15), 10**15, step=1))
+    (key,) = parse("SELECT FLOOR(wide / 300000000000000) AS g, COUNT(*) FROM t GROUP BY g", domain, table="t").keys
+    assert key.labels == (-4, -3, -2, -1, 0, 1, 2, 3)
+    starts = [0, *(10**15 + place * 3 * 10**14 for place in range(-3, 4))]
+    assert list(key.key.starts) == starts
+    monkeypatch.setattr("discreet.sql.values.MAX_LINE", 100)
+    with pytest.raises(UnsupportedQuery, match="more than 100 groups"):
+        parse("SELECT FLOOR(wide / 10) * 10 AS g, COUNT(*) FROM t GROUP BY g", domain, table="t")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "SELECT MEDIAN(at) + 1 FROM t",
+        "SELECT ROUND(MEDIAN(at)) FROM t",
+        "SELECT a, MEDIAN(at) FROM t GROUP BY a HAVING MEDIAN(at) > 3",
+        "SELECT a, SUM(MEDIAN(at)) OVER () FROM t GROUP BY a",
+        "SELECT a, AVG(m) FROM (SELECT a, b, MEDIAN(at) AS m FROM t GROUP BY a, b) q GROUP BY a",
+        "SELECT AVG(b) FROM (SELECT b, COUNT(*) AS m FROM t GROUP BY b) q",
+        "SELECT a, GREATEST(COUNT(*), a) FROM t GROUP BY a",
+        "SELECT b, COALESCE(1 / COUNT(*), 'none') + 1 FROM t GROUP BY b",
+        "SELECT b, COUNT(*) * b FROM t GROUP BY b",
+        "SELECT CASE WHEN COUNT(*) > 1000 THEN 'many' ELSE 0 END + 1 FROM t",
+    ],
+)
+def test_arithmetic_with_a_text_or_a_date_that_is_drawn_is_refused_before_the_charge(asked):
+    ledger = dp.Ledger.in_memory(dp.Budget(5, "1e-6"), TABLE)
+    session = dp.Session(TABLE, ledger)
+    before = ledger.length()
+    with pytest.raises(UnsupportedQuery):
+        session.ask(asked)
+    assert ledger.length() == before
+    session.check("SELECT a, MAX(m) FROM (SELECT a, b, MEDIAN(at) AS m FROM t GROUP BY a, b) q GROUP BY a")

@@ -208,3 +208,27 @@ def test_too_few_rows_are_refused_and_so_is_a_number_of_no_column():
         PersonNumber("n", "least", "channel", 4).column(DOMAINS["orders"])
     with pytest.raises(ParameterError, match="all of them"):
         PersonNumber("n", "own", "channel", 4, Equals("channel", "web"))
+
+
+@pytest.mark.parametrize("column", [dp.Number(0, 2**61 - 1, step=1), dp.Number.any()], ids=["wide", "any"])
+def test_different_values_of_a_person_are_counted_apart_however_many_codes_a_column_has(column):
+    """Of 60 persons, each with three rows of 1, 2 or 3 different values: person times code is beyond 64 bits."""
+    base = np.array([0.0, 2.0**58, 2.0**60])
+    rows = {
+        "who": np.repeat(np.arange(60), 3),
+        "a": np.concatenate([base[[0, 1 % (i % 3 + 1), i % 3]] for i in range(60)]),
+    }
+    data = dp.Table(rows, Domain(a=column), name="t", neighbours="add-remove", unit="who", rows_per_unit=3)
+    made = PersonRows((), (PersonNumber("n", "different", "a", 3),))
+    assert data.exact_sum(OfPersons(made, Histogram("n"))).tolist() == [20, 20, 20]
+
+
+def test_how_many_persons_have_a_row_in_a_view_is_not_public_though_all_of_them_are():
+    own = dp.Table(
+        {"who": [0, 1], "n": [1, 2]}, Domain(n=dp.Number(0, 3, step=1)), name="a", unit="who", rows_per_unit=1
+    )
+    rows = {"who": [0, 0], "n": [1, 2]}
+    other = dp.Table(rows, Domain(n=dp.Number(0, 3, step=1)), name="b", unit="who", rows_per_unit=2)
+    asked = OfPersons(PersonRows((), (PersonNumber("k", "sum", Fixed(1), 2),)), Count())
+    assert asked.public(dp.Database([own, other], persons="a").view("b").facts) is None
+    assert asked.public(other.facts) == 1

@@ -164,6 +164,22 @@ class Assembly:
         ):
             require_shallow(where)
             self._check_possible(where, domain)
+        plain = all(isinstance(each, Total | KeyOf | MeanOf) for each in statement.expressions)
+        if self.unlisted is None and (self.quantiles or statement.below or not plain):
+            for number in (0.0, 4.0, 1e6):
+                self._try_made_up(number)
+
+    def _try_made_up(self, number: float) -> None:
+        """Refuse arithmetic with texts, and with dates that are drawn: found on made-up numbers, before the charge."""
+        sizes = [len(self.statement.keys[place].labels) for place in self.order]
+        answers = [Answer(np.full(each.shape(self.facts.domain), number), 1.0, "direct") for each in self.questions]
+        draws = [Answer(np.zeros((3, *sizes)), 1.0, "direct") for _ in self.quantiles]
+        try:
+            self._assembled(answers, draws)
+        except (TypeError, ValueError):
+            reason = "this adds, rounds or compares a text, or a date, with a number"
+            hint = "A quantile of dates, and a level, can be shown, ordered and compared with its like."
+            raise UnsupportedQuery(self.text, 0, reason, hint) from None
 
     @property
     def keys(self) -> tuple[Any, ...]:
@@ -524,6 +540,7 @@ def asked_directly(query: Any, facts: Facts) -> Statement:
         total: Any = last.expression
         total = Total(replace(query, query=total.question), total.ends)
         return replace(found, outputs=(*found.outputs[:-1], replace(last, expression=total)), made=query.made)
+    require_numbers(math.prod(query.shape(facts.domain)))  # before the groups are listed
     keys = tuple(
         GroupedBy(
             key,
@@ -562,6 +579,15 @@ def frame_of(columns: dict[str, list[Any]], backend: str) -> Any:
     import narwhals
 
     try:
-        return narwhals.from_dict(columns, backend=backend).to_native()  # type: ignore[arg-type]
+        alike = columns if backend == "pandas" else {name: _of_one_kind(each) for name, each in columns.items()}
+        return narwhals.from_dict(alike, backend=backend).to_native()  # type: ignore[arg-type]
     except (ImportError, ValueError, TypeError) as error:
         raise ParameterError(f"no frame can be made by {backend!r}: {error}") from None
+
+
+def _of_one_kind(values: list[Any]) -> list[Any]:
+    """The same; as texts, if there are levels of several kinds: a typed column holds one."""
+    kinds = {type(each) for each in values if each is not None}
+    if len(kinds) < 2 or kinds == {int, float}:
+        return values
+    return [None if each is None else str(each) for each in values]

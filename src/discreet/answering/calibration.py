@@ -167,8 +167,10 @@ class Calibration:
 
     def failure(self, order: int, taken: int = 1) -> float:
         """With what probability a charge with these places may be further off than its bounds."""
+        # w(m) - w(m + t) = 3/4 ln(1 + t/m) w(m) w(m + t): thresholds double the places, and a difference would be 0.
         first, last = (1 / (1 + _SLOW * math.log(place)) for place in (order, order + taken))
-        return float(self.terms.beta) * (first - last) * (1 - 2**-40)  # less than the rounding of floats
+        part = _SLOW * math.log1p(taken / order) * first * last
+        return float(self.terms.beta) * part * (1 - 2**-40)  # less than the rounding of floats
 
     def may_fail(self, place: BetaPlace) -> float:
         """The same for one part of a charge."""

@@ -25,6 +25,7 @@ Importing this package imports click and nothing heavy; each command imports wha
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
@@ -88,6 +89,8 @@ def main() -> None:
 
     Click's own `main` would hide Ctrl-C and closed pipes behind exit codes of its own.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a sign that it cannot show is no reason to fail after a charge
+        sys.stdout.reconfigure(errors="backslashreplace")
     if instruction := os.environ.get(_COMPLETE):
         sys.exit(shell_complete(commands, {}, "discreet", _COMPLETE, instruction))
     try:

@@ -222,7 +222,7 @@ class AnswerView:
         return [
             {
                 "group": dict(zip(answer.groups, key if several else (key,), strict=True)),
-                **({"count": value} if counted else {"values": value if len(places) > 1 else {self._name: value}}),
+                **({"count": value} if counted else {"values": value if type(value) is dict else {self._name: value}}),
                 "fraction": None if answer.fraction is None else answer.fraction[key],
                 "intervals": {answer.columns[place]: _ends(ends[place]) for place in places},
             }
@@ -231,7 +231,8 @@ class AnswerView:
 
     @property
     def _name(self) -> str:
-        return str(self.answer.columns[answer_words.estimated(self.answer)[0]])
+        """Of the one column that was aggregated; where no group has a number, the last."""
+        return str(self.answer.columns[next(iter(answer_words.estimated(self.answer)), -1)])
 
     def record(self) -> dict[str, Any]:
         """The answer for programs: everything, numbers as they are. A bound of null is infinite."""

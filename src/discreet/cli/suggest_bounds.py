@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import itertools
 import json
 import tomllib
 from fractions import Fraction
@@ -98,7 +99,9 @@ def _show(at: OpenTable, schema: Path, bounds: Any, changes: list[str] | None) -
 def lines_for(name: str, number: dp.Number, table: str | None = None) -> list[str]:
     """The section of a column, to paste; of this table, if there are several."""
     keys = [
-        each if each.isascii() and each.replace("_", "").replace("-", "").isalnum() else json.dumps(each)
+        each
+        if each.isascii() and each.replace("_", "").replace("-", "").isalnum()
+        else json.dumps(each, ensure_ascii=False)
         for each in _place(name, table)
     ]
     head = f"[{'.'.join(keys)}]"
@@ -106,7 +109,13 @@ def lines_for(name: str, number: dp.Number, table: str | None = None) -> list[st
 
 
 def _bounds(number: dp.Number) -> list[str]:
-    return ['kind = "number"', *(f"{key} = {dp.data.spell(getattr(number, key))}" for key in _BOUNDS)]
+    return ['kind = "number"', *(f"{key} = {_toml(getattr(number, key))}" for key in _BOUNDS)]
+
+
+def _toml(value: Fraction) -> str:
+    """A bound, which is a decimal, as TOML reads it exactly: of many digits as 1e-50."""
+    places = next(places for places in itertools.count() if 10**places % value.denominator == 0)
+    return dp.data.spell(value) if places <= 30 else f"{int(value * 10**places)}e-{places}"
 
 
 def _place(name: str, table: str | None) -> tuple[str, ...]:

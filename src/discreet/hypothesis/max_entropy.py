@@ -123,7 +123,11 @@ def fit(measured: Sequence[Measurement], domain: Domain, *, total: float | None)
 
 
 def _starts(measured: Sequence[Measurement], domain: Domain) -> dict[str, Codes]:
-    """The ranges of every column of which nothing else was measured than the counts of these ranges."""
+    """The ranges of every column of which nothing else was measured than the counts of these ranges.
+
+    Where several divisions into ranges were counted, a column has its values, or, if these are more than a tree holds,
+    the ranges in which all divisions agree.
+    """
     found: dict[str, Codes] = {}
     for each in measured:
         ranges, form = each.ranges(domain), None
@@ -131,7 +135,8 @@ def _starts(measured: Sequence[Measurement], domain: Domain) -> dict[str, Codes]
             ranges = {name: np.arange(size) for name, size in zip(form.scope, form.shape, strict=True)}
         for name, starts in (ranges or {}).items():
             if not np.array_equal(found.setdefault(name, starts), starts):
-                found[name] = np.arange(domain.column(name).size)
+                size = domain.column(name).size
+                found[name] = np.arange(size) if size <= _TREE else np.union1d(found[name], starts)
     return {name: starts for name, starts in found.items() if len(starts) < domain.column(name).size}
 
 
@@ -150,7 +155,7 @@ class _InRanges:
         if ranges is None or not starts.keys() & ranges.keys():
             return measured
         scope = tuple(name for name in domain.names if name in ranges)
-        values = {name: starts.get(name, np.arange(domain.column(name).size)) for name in scope}
+        values = {name: starts[name] if name in starts else np.arange(domain.column(name).size) for name in scope}
         axes = np.meshgrid(*(np.searchsorted(ranges[name], values[name], "right") - 1 for name in scope), indexing="ij")
         outputs = tuple(len(each) for each in ranges.values())
         place = np.ravel_multi_index([axes[scope.index(name)] for name in ranges], outputs).ravel()

@@ -413,6 +413,8 @@ class Arithmetic(Expression):
         left, right = self.left.of(group), self.right.of(group)
         if left.value is None or right.value is None:
             return _null_of(left, right)
+        if str in (type(left.value), type(right.value)):  # which Python would repeat or format
+            raise TypeError("arithmetic is of numbers")
         if self.sign in ("/", "//", "%") and right.value == 0:
             return Estimated(None) if right.ends == (0, 0) else NULL_OR_ANY
         value = _SIGNS[self.sign](left.value, right.value)

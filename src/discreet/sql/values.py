@@ -34,7 +34,18 @@ from discreet.query import (
 )
 from discreet.sql.conditions import condition
 from discreet.sql.grammar import Node
-from discreet.sql.rows import MAX_TABLE, NUMERIC, WHOLE, CellValues, cases, columns_of, combined, compiled, plain_value
+from discreet.sql.rows import (
+    MAX_LINE,
+    MAX_TABLE,
+    NUMERIC,
+    WHOLE,
+    CellValues,
+    cases,
+    columns_of,
+    combined,
+    compiled,
+    plain_value,
+)
 from discreet.sql.scope import Scope
 
 _FEW = 16  # different values of a function that are listed with a condition each; more are looked up by their codes
@@ -321,14 +332,21 @@ def _runs(scope: Scope, node: Node, name: str) -> tuple[list[int], list[Any]]:
 
     if column.bounded and _rises(scope, node):
         starts, values, last = [0], [at(0)], column.points - 1
-        top = at(last)
+        top, length = at(last), last
         while values[-1] != top:
             low, high = starts[-1], last  # the first code beyond low with another value
+            for end in (low + length - 1, low + length):  # runs are often of one length
+                if low < end < high:
+                    low, high = (end, high) if at(end) == values[-1] else (low, end)
             while high - low > 1:
                 middle = (low + high) // 2
                 low, high = (middle, high) if at(middle) == values[-1] else (low, middle)
+            length = high - starts[-1]
             starts.append(high)
             values.append(at(high))
+            if len(starts) > MAX_LINE:
+                reason = f"this makes more than {MAX_LINE:,} groups of the declared values"
+                scope.refuse(node, reason, "Take wider bins.")
         if column.missing_code is not None:
             starts.append(column.missing_code)
             values.append(at(column.missing_code))
