@@ -13,8 +13,8 @@ tour: $(READY)            ## the main job, end to end, on a bundled table of rea
 serve: $(READY)           ## a service on the bundled people: http://127.0.0.1:8080, with the keys that it prints
 	$(BIN)/discreet serve --demo discreet-demo
 
-test: check               ## format, lint, types, then every test that belongs to a quick run, by two processes
-	PYTHONHASHSEED=0 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --ignore tests/browser --ignore tests/far
+test: check               ## format, lint, types, then every test that belongs to a quick run, by three processes
+	PYTHONHASHSEED=0 $(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder --ignore tests/browser --ignore tests/far
 
 browser: $(READY)         ## the page in a real browser: needs Chromium (Debian: apt-get install chromium); without one it says so and skips
 	$(BIN)/python -m pytest tests/browser -rs
