@@ -101,6 +101,21 @@ def test_the_curvature_is_the_derivative_of_the_answers():
     assert np.allclose(bent, (answers(theta + 1e-5 * along) - answers(theta - 1e-5 * along)) / 2e-5, atol=1e-6)
 
 
+def test_through_a_junction_tree_the_curvature_is_the_same_as_over_all_cells():
+    table = a_table(5)
+    noisy = [seen(Histogram(pair), marginal(table, pair)) for pair in (("a", "b"), ("b", "c"), ("c", "d"))]
+    parts, _ = module.parts_of([*noisy, seen(Count(Equals("b", 1)), table[:, 1].sum())], DOMAIN, SIZES)
+    scopes = list(dict.fromkeys(part.scope for part in parts))
+    dense, tree = module.DenseOracle(SIZES, scopes), module.TreeOracle(SIZES, scopes)
+    assert len(tree.tree.cliques) == 3
+    rng = np.random.default_rng(2)
+    logs, along = ({scope: rng.normal(size=[SIZES[name] for name in scope]) for scope in scopes} for _ in range(2))
+    points = tree.at(logs, 100.0), dense.at(logs, 100.0)
+    moved, expected = tree.bent(points[0], along), dense.bent(points[1], along)
+    assert all(np.allclose(points[0].marginals[scope], points[1].marginals[scope]) for scope in scopes)
+    assert all(np.allclose(moved[scope], expected[scope], atol=1e-9) for scope in scopes)
+
+
 def test_counts_sums_and_conditional_histograms_are_constraints_too():
     domain = Domain(x=Number(-2, 2, step=1), g=Category("p", "q", "r"))
     table = np.random.default_rng(6).uniform(1, 5, size=(5, 3))

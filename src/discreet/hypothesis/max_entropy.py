@@ -42,9 +42,9 @@ from discreet.data import Codes, Domain, Floats
 from discreet.hypothesis.coarse import Coarse, Hypothesis
 from discreet.hypothesis.dense import Dense
 from discreet.hypothesis.graphical_model import Factored, start
-from discreet.hypothesis.junction_tree import tree_cells
+from discreet.hypothesis.junction_tree import all_shares, tree_cells, tree_of
 from discreet.hypothesis.residuals import ResidualFit
-from discreet.hypothesis.tensor import Linear, Scope
+from discreet.hypothesis.tensor import Linear, Scope, lay
 
 TIE = 0.2
 NOISE = 5.0
@@ -374,11 +374,11 @@ class _Pyramid:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Point:
-    """The tables whose sum is the logarithm of the counts, the number of rows, the marginals over all scopes."""
+    """The number of rows, the marginals over all scopes, and those of each clique by itself."""
 
-    tables: Tables
     rows: float
     marginals: Tables
+    cliques: Sequence[Tables] = ()
 
 
 class DenseOracle:
@@ -391,7 +391,7 @@ class DenseOracle:
         logs = self.pyramid.raised(tables)
         counts: Floats = np.exp(logs - logs.max())
         counts *= rows / counts.sum()
-        return Point(tables, rows, self.pyramid.marginals(counts))
+        return Point(rows, self.pyramid.marginals(counts))
 
     def bent(self, point: Point, tables: Tables) -> Tables:
         """How the marginals move when the logarithms move along these tables, the number of rows held."""
@@ -402,22 +402,67 @@ class DenseOracle:
 
 
 class TreeOracle:
-    """The same through a junction tree; how the marginals move is a symmetric difference."""
+    """The same through a junction tree, one array for each clique.
 
-    def __init__(self, sizes: dict[str, int], scopes: Iterable[Scope]) -> None:
-        self.sizes, self.scopes = sizes, tuple(dict.fromkeys(scopes))
+    When the logarithms move by D, a sum of tables over the cliques, the count of a clique's cell moves by itself times
+    E[D | the cell] - E[D]. Two waves of messages find that: what a clique's side of the tree adds to E[D | separator].
+    """
+
+    def __init__(self, sizes: Mapping[str, int], scopes: Iterable[Scope]) -> None:
+        self.sizes, listed = sizes, list(dict.fromkeys(scopes))
+        self.tree = tree_of(sizes, listed)
+        self.home = {
+            scope: next(at for at, held in enumerate(self.tree.sets) if held.issuperset(scope)) for scope in listed
+        }
+        self.pyramids = []
+        for place, clique in enumerate(self.tree.cliques):
+            near = [each for at, each in enumerate(self.tree.separators) if at and place in (at, self.tree.parents[at])]
+            mine = [scope for scope in listed if self.home[scope] == place]
+            self.pyramids.append(_Pyramid({name: sizes[name] for name in clique}, [*mine, *near]))
 
     def at(self, tables: Tables, rows: float) -> Point:
-        shares = Factored(self.sizes, tables).marginals(self.scopes)
-        return Point(tables, rows, {scope: share * rows for scope, share in zip(self.scopes, shares, strict=True)})
+        pairs = zip(self.pyramids, self._by_clique(tables), strict=True)
+        logs = {pyramid.names: pyramid.raised(mine) for pyramid, mine in pairs}
+        shares = zip(self.pyramids, all_shares(self.tree, self.sizes, logs), strict=True)
+        cliques = [pyramid.marginals(share * rows) for pyramid, share in shares]
+        return Point(rows, {scope: cliques[home][scope] for scope, home in self.home.items()}, cliques)
 
     def bent(self, point: Point, tables: Tables) -> Tables:
-        width = 1e-4 / (max(float(np.abs(table).max()) for table in tables.values()) or 1.0)
-        ahead, behind = (
-            self.at({scope: log + sign * width * tables[scope] for scope, log in point.tables.items()}, point.rows)
-            for sign in (1, -1)
-        )
-        return {scope: (count - behind.marginals[scope]) / (2 * width) for scope, count in ahead.marginals.items()}
+        """How the marginals move when the logarithms move along these tables, the number of rows held."""
+        tree, counts, said = self.tree, point.cliques, self._by_clique(tables)
+        logs, told = [np.zeros(())] * len(said), [np.zeros(())] * len(said)
+        for place in reversed(range(len(said))):
+            logs[place] = self.pyramids[place].raised(said[place])
+            if place:
+                clique, separator, above = tree.cliques[place], tree.separators[place], said[tree.parents[place]]
+                axes = tuple(axis for axis, name in enumerate(clique) if name not in separator)
+                added = np.add.reduce(counts[place][clique] * logs[place], axis=axes)
+                told[place] = _expected(added, counts[place][separator])
+                above[separator] = above[separator] + told[place] if separator in above else told[place]
+        moved: list[Tables] = []
+        for place, clique in enumerate(tree.cliques):
+            weighed, here = counts[place][clique], logs[place]
+            if place:
+                separator = tree.separators[place]
+                rest = _expected(moved[tree.parents[place]][separator], counts[place][separator]) - told[place]
+                here = here + lay(rest, separator, clique)
+                counted = here * weighed
+            else:
+                counted = here * weighed
+                counted -= weighed * (counted.sum() / point.rows)
+            moved.append(self.pyramids[place].marginals(counted))
+        return {scope: moved[home][scope] for scope, home in self.home.items()}
+
+    def _by_clique(self, tables: Tables) -> list[Tables]:
+        found: list[Tables] = [{} for _ in self.pyramids]
+        for scope, table in tables.items():
+            found[self.home[scope]][scope] = table
+        return found
+
+
+def _expected(added: Floats, counts: Floats) -> Floats:
+    """The average of what was added up over these numbers of rows; 0 where there are none."""
+    return np.divide(added, counts, out=np.zeros(np.shape(counts)), where=counts > 0)
 
 
 class EntropyProblem:
