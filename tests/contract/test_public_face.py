@@ -57,7 +57,7 @@ def runs(text: str) -> bool:
     """Whether this code takes `run` or `begin` of another object, or calls its `step`; a bare `step` is a grid's."""
     for node in ast.walk(ast.parse(text)):
         match node:
-            case ast.Attribute(attr="run" | "begin", value=owner) if ast.unparse(owner) != "self":
+            case ast.Attribute(attr="run" | "begin", value=owner) if ast.unparse(owner) not in ("self", "asyncio"):
                 return True
             case ast.Call(func=ast.Attribute(attr="step"), args=[_, _, _, _]):
                 return True

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 import discreet as dp
+from discreet.data import ingest as ingest_module
 from discreet.data import matrix as matrix_module
-from discreet.data import table as table_module
 from discreet.erm import features as features_module
 from discreet.erm.feasible_sets import Ball, BallBox, Box
 from discreet.erm.features import STEPS, Constant, Declared, VectorColumn
@@ -381,7 +381,7 @@ def test_the_integers_do_not_depend_on_how_the_rows_are_cut(loss, features, monk
     whole = [over.oracle(data)(w) for w in points]
     for block, batch in ((1, 2**20), (7 * over.width, 5), (2**16, 10)):
         monkeypatch.setattr(features_module, "_BLOCK", block)
-        monkeypatch.setattr(table_module, "BLOCK", batch)
+        monkeypatch.setattr(ingest_module, "BLOCK", batch)
         monkeypatch.setattr(matrix_module, "_BLOCK", batch)
         assert all((over.oracle(data)(w) == sums).all() for w, sums in zip(points, whole, strict=True))
 

@@ -241,7 +241,7 @@ def test_persons_are_counted_alike_in_memory_and_from_a_file_whose_batches_cut_t
     domain = Domain(v=Number(0, 3, step=1), city=Text())
     parquet.write_table(pa.table(rows), tmp_path / "rows.parquet")
     declared = {"unit": "p", "rows_per_unit": 3}
-    monkeypatch.setattr("discreet.data.table.BLOCK", 7)
+    monkeypatch.setattr("discreet.data.ingest.BLOCK", 7)
     memory = Table(rows, domain, **declared)
     file = ParquetTable(tmp_path / "rows.parquet", domain, batch_rows=11, unit_memory=unit_memory, **declared)
     queries = [Persons(), Persons(where=Between("v", 1, 2)), Persons("v"), Persons("v", Between("v", 0, 1))]
