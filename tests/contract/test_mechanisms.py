@@ -181,7 +181,9 @@ def test_a_person_of_two_rows_costs_more_than_one_of_one(case, mechanism, relati
 @related
 @every
 def test_more_noise_never_costs_more(case, mechanism, relation):
-    loud, quiet = (each.guarantee(case.facts(relation)) for each in (mechanism, with_noise(mechanism, Fraction(2))))
+    noisier = with_noise(mechanism, Fraction(2))
+    assert noisier != mechanism, "no field holds noise: name it scale, rate or noise, or list it in audit/mutants.py"
+    loud, quiet = (each.guarantee(case.facts(relation)) for each in (mechanism, noisier))
     assert all(q <= p for p, q in zip(loud.renyi, quiet.renyi, strict=True))
     at = Fraction(1, 100) + max(loud.failure, quiet.failure)
     assert quiet.epsilon(at) < loud.epsilon(at)
