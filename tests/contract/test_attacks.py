@@ -96,7 +96,7 @@ def test_no_mechanism_beats_its_price_under_either_relation_for_one_row_or_two(e
             each.honest.guarantee(setting.facts(tables[0]))
         return
     price = each.honest.guarantee(setting.facts(tables[0]))
-    assert not beaten(laws(each, setting, tables), price), f"{tables[0]} and {tables[1]} refute {price}"
+    assert not beaten(laws(each, setting, tables), price), f"{tables[0]} and {tables[1]} refute {price!r}"
 
 
 # The pairs below are too far from the worst to tell one row from two; tests/audit has others for these.
