@@ -154,11 +154,13 @@ def test_a_question_is_completed_by_the_keyboard_alone(people, window):
     box.press_sequentially("2)")
     view.keyboard.press("Control+Enter")
     expect(view.locator("#answers > article").first).to_contain_text("persons")
+    ask = view.get_by_role("button", name="Ask", exact=True)
+    expect(ask).to_be_enabled()  # while a question is on its way nobody can move to it
     view.keyboard.press("Control+Space")
     expect(listed).to_be_visible()
     view.keyboard.press("Escape")
     view.keyboard.press("Tab")
-    expect(view.get_by_role("button", name="Ask", exact=True)).to_be_focused()
+    expect(ask).to_be_focused()
 
 
 def test_examples_fill_the_box(people, window):

@@ -39,6 +39,7 @@ answer (`quantile`).
 from __future__ import annotations
 
 import copy
+import heapq
 import itertools
 import math
 import weakref
@@ -80,6 +81,7 @@ from discreet.release import Open, Released, converse, release, reopen
 
 MANNER = "rent-or-buy/2"
 NEARLY = 1.5  # for a price: what is known to so many times the bound that it buys is not bought again
+_SUMS = 32  # so many histograms of which a question counts whole groups are looked at
 Weights = Sequence[Exact] | None
 T = TypeVar("T")
 
@@ -346,7 +348,8 @@ class Knowledge:
         return form is not None and any(columns == set(form.scope) for columns, _ in self.marginals)
 
     def about(self, question: Question) -> list[tuple[Measured, IntArray | None]]:
-        """The measurements that say something about a question; with the groups that it counts, if it counts groups."""
+        """The measurements that say something about a question; with the groups that it counts, if it counts groups: of
+        these the ones with the least noise."""
         form, same = linear(question, self.domain), self._by_meaning.get(meaning(question, self.domain), [])
         found: list[tuple[Measured, IntArray | None]] = []
         if form is None:
@@ -356,7 +359,8 @@ class Knowledge:
         found += [(one, None) for one in same if not one.marginal]
         if counts_cells(form):
             near = (held.counted_by(form, self.domain) for held in self.groups.values() if scope.issubset(held.scope))
-            whole = sorted(itertools.chain.from_iterable(near), key=lambda pair: pair[0].rank)
+            whole = heapq.nsmallest(_SUMS, itertools.chain.from_iterable(near), lambda pair: pair[0].noise_of(pair[1]))
+            whole.sort(key=lambda pair: pair[0].rank)
             found += [(one.measured, groups) for one, groups in whole if one.measured not in same]
         return found
 

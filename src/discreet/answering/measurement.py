@@ -325,7 +325,7 @@ def _within(form: Linear, scope: tuple[str, ...], shape: tuple[int, ...]) -> Mas
 class MeasuredGroups:
     """A measured histogram with its groups as cells, to see quickly that a question does not count whole ones.
 
-    rank   the order in which such measurements are looked at
+    rank   the order in which such measurements are looked at       variance  of the noise on each number
     place  of each cell its group, or -1; None if there are many       first, last  cells of each group
     """
 
@@ -334,6 +334,7 @@ class MeasuredGroups:
     place: IntArray | None
     first: Codes
     last: Codes
+    variance: float
 
     @staticmethod
     def of(measured: Measured, form: Linear, rank: tuple[int, int]) -> MeasuredGroups:
@@ -342,7 +343,11 @@ class MeasuredGroups:
         last[form.place[inside]] = inside  # of several the last one stays
         first[form.place[inside[::-1]]] = inside[::-1]
         place = form.place.astype(np.min_scalar_type(-groups - 1)) if form.cells <= _HELD else None
-        return MeasuredGroups(measured, rank, place, first, last)
+        return MeasuredGroups(measured, rank, place, first, last, measured.variance)
+
+    def noise_of(self, groups: IntArray) -> float:
+        """The variance of the number of rows in these groups."""
+        return len(groups) * self.variance
 
     def of_cells(self, cells: Codes, scope: tuple[str, ...], shape: tuple[int, ...], domain: Domain) -> Codes:
         """The groups of these cells."""
