@@ -232,3 +232,16 @@ def test_how_many_persons_have_a_row_in_a_view_is_not_public_though_all_of_them_
     asked = OfPersons(PersonRows((), (PersonNumber("k", "sum", Fixed(1), 2),)), Count())
     assert asked.public(dp.Database([own, other], persons="a").view("b").facts) is None
     assert asked.public(other.facts) == 1
+
+
+def test_a_column_of_texts_that_names_persons_is_no_column_to_ask_about():
+    declared = Known("orders", Domain(who=Text(), day=dp.Number(0, 6, step=1)), "who", 3)
+    undeclared = Known("orders", Domain(day=dp.Number(0, 6, step=1)), "who", 3)
+    for question in (
+        "SELECT day, COUNT(DISTINCT who) FROM orders GROUP BY day",
+        "SELECT n, COUNT(*) FROM (SELECT who, COUNT(*) AS n FROM orders GROUP BY who) AS q GROUP BY n",
+    ):
+        assert parse_about(question, (declared,)).questions == parse_about(question, (undeclared,)).questions
+    for refused in ("SELECT who, COUNT(*) FROM orders GROUP BY who", "SELECT COUNT(*) FROM orders WHERE who = 'p'"):
+        with pytest.raises(UnsupportedQuery, match="'who' names persons"):
+            parse_about(refused, (declared,))

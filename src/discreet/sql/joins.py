@@ -67,7 +67,7 @@ class Tables:
             return found
         known = self.table(source)
         domain, called = self.view or (known.domain, {})
-        names: dict[str, Meaning] = {name: called.get((known.name, name), name) for name in known.domain.names}
+        names: dict[str, Meaning] = {name: called.get((known.name, name), name) for name in known.names}
         return Scope(self.asked, (known,), domain, {source.alias or source.name: names})
 
     def table(self, source: From) -> Known:

@@ -173,6 +173,11 @@ class Known:
     everybody: bool = False
     size: int | None = None
 
+    @property
+    def names(self) -> list[str]:
+        """The columns that a question may name: a column of texts that names persons says nothing but who it is."""
+        return [name for name, column in self.domain.items() if name != self.unit or not column.free]
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
