@@ -137,7 +137,7 @@ def check_kind(kind: str, domain: dp.Domain, target: str) -> None:
         )
     if kind == "linear" and (not column.bounded or column.missing):
         raise dp.errors.ParameterError(
-            f"the target {target!r} is declared {column!r}: linear needs bounds, and a value in every row"
+            f"the target {target!r} is declared {column!r}: linear needs bounds, and only rows that have a value"
         )
 
 

@@ -50,7 +50,7 @@ def scope_of(query: Question, domain: Domain) -> Scope:
 def linear(query: Question, domain: Domain) -> Linear | None:
     """The query's form over the columns that matter; None if what it mentions has more cells than are listed."""
     cells = _listed_cells(query, domain)
-    return None if cells is None else (_small if cells <= 2**12 else _large)(query, domain)
+    return None if cells is None else next(form for most, form in _FORMS if cells <= most)(query, domain)
 
 
 def _listed_cells(query: Question, domain: Domain) -> int | None:
@@ -92,8 +92,9 @@ def _reduced(form: Linear) -> Linear:
     return Linear(tuple(scope), tuple(shape), form.outputs, tables[0].ravel(), tables[1].ravel())
 
 
-_small = functools.lru_cache(maxsize=4096)(_form)
-_large = functools.lru_cache(maxsize=16)(_form)
+_TIERS = ((2**12, 2**12), (2**16, 2**8), (MAX_CELLS, 2**4))
+_FORMS = [(most, functools.lru_cache(maxsize=held)(_form)) for most, held in _TIERS]
+"""By the cells of a query how many forms are remembered: 16 bytes a cell, so that a tier holds at most a gigabyte."""
 
 
 def all_cells(scope: Scope, domain: Domain) -> Batch:

@@ -52,7 +52,9 @@ _LEAST_SIGNAL = 0.02  # s is not taken for smaller: what shows no signal still c
 _DENSE = 2**22
 _CLOSE = 0.03  # the gradient's largest entry at the end, in standard deviations of the noise
 _NEWTON, _GRADIENTS = 100, 200  # most steps
-_WORK = 2**29  # most cells that one fit looks at: it ends there, a little short of the maximum
+_WORK = 2**29  # most cells that one fit looks at: it ends there, a little short of the maximum,
+_COUNT = 2**17  # where every measurement that is no complete marginal takes as long as so many cells,
+_FEWEST = 12  # but not before it looked so often
 _FEW = 6  # columns of a scope that is fitted by residuals, of which it has 2^columns
 _TREE = 2**16  # most cells of a junction tree that is fitted: what would make it larger is left out
 
@@ -475,7 +477,8 @@ class EntropyProblem:
         dense = math.prod(sizes.values()) <= _DENSE
         self.cells: DenseOracle | TreeOracle = (DenseOracle if dense else TreeOracle)(sizes, scopes)
         # A tree is looked at twice for one step, clique by clique, in logarithms: much more than one pass.
-        self.looks = _WORK // (math.prod(sizes.values()) if dense else 64 * tree_cells(sizes, scopes))
+        work = math.prod(sizes.values()) if dense else 64 * tree_cells(sizes, scopes)
+        self.looks = max(_FEWEST, _WORK // (work + _COUNT * sum(not part.plain for part in parts)))
         self.value = np.concatenate([part.value for part in parts])
         self.noise = np.concatenate([np.full(len(part.value), math.sqrt(part.variance)) for part in parts])
 

@@ -248,8 +248,8 @@ def _squared(ends: tuple[float, float]) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class MeanOf(Expression):
-    """AVG."""
+class OfMoments(Expression):
+    """What is made of the number of rows and of the sum of a value."""
 
     aggregate: ClassVar[bool] = True
     moments: Moments
@@ -257,6 +257,11 @@ class MeanOf(Expression):
     @property
     def questions(self) -> tuple[Question, ...]:
         return (self.moments.count, self.moments.total)
+
+
+@dataclass(frozen=True, slots=True)
+class MeanOf(OfMoments):
+    """AVG."""
 
     def stakes(self, largest: Callable[[Question], Fraction]) -> Mapping[Question, Fraction] | None:
         """Off by (error of S + |S / N| error of N) / N: see OFF_CENTRE."""
@@ -274,15 +279,8 @@ def _moved(found: Estimated, by: float) -> Estimated:
 
 
 @dataclass(frozen=True, slots=True)
-class SumFromMean(Expression):
+class SumFromMean(OfMoments):
     """SUM, where the centred sum and the count are needed for something else anyway."""
-
-    aggregate: ClassVar[bool] = True
-    moments: Moments
-
-    @property
-    def questions(self) -> tuple[Question, ...]:
-        return (self.moments.count, self.moments.total)
 
     def of(self, group: Group) -> Estimated:
         total, error = group.reading(self.moments.total)
@@ -294,11 +292,9 @@ class SumFromMean(Expression):
 
 
 @dataclass(frozen=True, slots=True)
-class Spread(Expression):
+class Spread(OfMoments):
     """VAR_POP, VAR_SAMP and their roots."""
 
-    aggregate: ClassVar[bool] = True
-    moments: Moments
     sample: bool
     root: bool
 
