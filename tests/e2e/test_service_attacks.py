@@ -82,6 +82,13 @@ ATTACKS = [
     sent("layers that are no widths", 422, named("MLPClassifier", "sex", hidden_layer_sizes=[[]]), at("fit")),
     sent("two hundred thousand steps", 413, named("LinearRegression", "age", max_iter=200_000), at("fit")),
     sent("steps that are no number", 422, named("LinearRegression", "age", max_iter="many"), at("fit")),
+    sent(
+        "a score's price that is half a character",
+        422,
+        named("BoxClassifier", "sex", score_epsilon="\ud800"),
+        at("fit"),
+    ),
+    sent("an epsilon that no float holds", 402, named("LinearRegression", "age", epsilon=10**400), at("fit")),
     sent("a parameter of four hundred digits", 413, named("LinearRegression", "age", epsilon="9" * 400), at("fit")),
     sent("an epsilon of four hundred digits", 422, {"kind": "logistic", "epsilon": "9" * 400}, at("plan")),
     sent("an alpha of three thousand digits", 422, {**RULE, "alpha": "1/" + "3" * 3000}, at("learn")),
