@@ -284,7 +284,8 @@ def test_jobs_of_one_table_run_one_at_a_time_and_the_queue_has_an_end(who):
     with pytest.raises(TooBusy, match="wait for this table"):
         jobs.submit(Ticket(who["bob"], "ask"), work)
     assert second.state == WAITING
-    assert jobs.find(who["bob"], first.id) is None
+    with pytest.raises(dp.errors.NotFound):
+        jobs.find(who["bob"], first.id)
     assert jobs.find(who["ana"], first.id) is first
     gate.set()
     assert second.result(30) == third.result(30) == {"is": "done"}

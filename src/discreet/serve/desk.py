@@ -36,7 +36,7 @@ from discreet.describe import asked
 from discreet.ledger import REPLY
 from discreet.schema import DatabaseSchema, read_with_ledger
 from discreet.serve import models
-from discreet.serve.jobs import Job, Jobs, Ticket, require_job
+from discreet.serve.jobs import Job, Jobs, Ticket
 from discreet.serve.keys import Key
 from discreet.serve.replies import Replies, checked_id
 from discreet.serve.settings import Settings
@@ -308,7 +308,7 @@ class Desk:
 
     def job(self, holder: Key, id_: str) -> Job:
         """A job of this holder."""
-        return require_job(self.jobs.find(holder, id_))
+        return self.jobs.find(holder, id_)
 
     # The owner.
 
