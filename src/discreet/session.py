@@ -248,7 +248,7 @@ class Session(Shown):
             bill = shared._bill(asked)
             cost = self._cost(bill)
             self._refuse_above(most, cost, () if ranked else asked.questions)
-            self._refuse_in_part(bill)
+            self._refuse_in_part(bill, of_all=bool(ranked))
             parts = answering.answer_parts(asked.questions, weights) if asked.questions else []
             draws = drawn(shared._adaptive("quantiles are answered"), ranked) if ranked else []
             return self._finished(asked.answer(parts, draws), cost)
@@ -587,10 +587,13 @@ class Session(Shown):
         words = f"This could cost up to {cost}, more than max_price, which is {limit}: nothing was spent.{less}"
         raise AboveMaxPrice(str(cost), left.amounts(), words)
 
-    def _refuse_in_part(self, bill: Sequence[Priced]) -> None:
-        """Refuse several charges that do not fit together: the first would be paid for no answer."""
+    def _refuse_in_part(self, bill: Sequence[Priced], *, of_all: bool) -> None:
+        """Refuse several charges that do not fit together: the first would be paid for no answer.
+
+        of_all  some are for quantiles: all epochs of a table that grows pay these, and the new ones alone for counts
+        """
         growth = self.table.facts.growth
-        if len(bill) < 2 or (growth is not None and growth.apart):  # epochs have budgets of their own
+        if len(bill) < 2 or (growth is not None and growth.apart and not of_all):
             return
         price = functools.reduce(operator.add, (self.ledger.price(each.guarantee(self.table.facts)) for each in bill))
         if not price.within(self.ledger.funds(allowance=self._allowance).caps):
