@@ -308,11 +308,15 @@ class RemoteSession(Shown):
 
     def learn(self, kind: str, *, target: str, request: str | None = None, **given: Any) -> Any:
         """Learn a rule, of the kind box, conjunction or rule, and return the model. given: features, positive, k,
-        method, alpha, certify, and what it may cost: epsilon (and delta), or share."""
+        method, alpha, certify, and what it may cost: epsilon (and delta), or share. What certify bought is in
+        `certified_`: how many rows there are, the bound, the probability and the entry; or why it was refused."""
         from discreet.estimators.loading import load_record
 
         body = {"kind": kind, "target": target, **{name: _spelled(value) for name, value in given.items()}}
-        return load_record(self._post("/learn", body, request)["model"])
+        told = self._post("/learn", body, request)
+        model = load_record(told["model"])
+        model.certified_ = told["certificate"]
+        return model
 
     def suggest_bounds(self, column: str, *, request: str | None = None, **given: Any) -> dict[str, Any]:
         """Bounds of a column, found among its rows: low, high and step, what is promised, and what it cost."""

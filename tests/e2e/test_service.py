@@ -91,6 +91,10 @@ def test_a_remote_model_is_the_stored_model(session, local):
 def test_remote_rules_bounds_plans_rows_and_history(session):
     rule = session.learn("rule", target="sex", features=["age"], epsilon="0.05")
     assert rule.predict({"age": [3, 70]}).shape == (2,)
+    assert rule.certified_ is None
+    sure = session.learn("rule", target="sex", features=["age"], epsilon="0.05", certify="0.02")
+    assert sure.certified_["error"] is not None
+    assert session.certificate(sure.certified_["entry"])["alone"]["epsilon"] == "0.02"
     found = session.suggest_bounds("pay", epsilon="0.2")
     assert found["low"] <= found["high"]
     assert session.plan("mean", target="age", share="1/10")["methods"]

@@ -44,9 +44,6 @@ from discreet.serve.settings import Settings
 HISTORY = 200
 """Answers that a history has, at most."""
 
-WAIT = 60.0
-"""Seconds that a blocking call waits for its job."""
-
 
 @dataclass(frozen=True, slots=True)
 class OpenSchema:
@@ -209,21 +206,9 @@ class Desk:
             "fits": cost <= left,
         }
 
-    def ask(
-        self,
-        holder: Key,
-        sql: str,
-        *,
-        request: str | None = None,
-        max_price: str | None = None,
-        wait: float | None = WAIT,
-    ) -> dict[str, Any]:
-        """The answer to a question, as `answering.answer_record` writes it, and what it cost; TimeoutError after
-        `wait` seconds: it goes on, and the same request id finds it."""
-        return self.begin_ask(holder, sql, request=request, max_price=max_price).result(wait)
-
     def begin_ask(self, holder: Key, sql: str, *, request: str | None = None, max_price: str | None = None) -> Job:
-        """The job of a question: ended already, if the answer is free and was given before."""
+        """The job of a question; its result is the answer, as `answering.answer_record` writes it, and what it cost.
+        Ended already, if the answer is free and was given before; the same request id finds it again."""
         holder.require("ask")
         self._check_question(sql)
 
