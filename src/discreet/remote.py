@@ -334,6 +334,9 @@ class RemoteSession(Shown):
         request: str | None = None,
     ) -> Any:
         """A frame of made-up rows, drawn there from what was released. share: as for `Session.synthetic`."""
+        from discreet.answering import frame_of
+
+        frame_of({}, backend)
         body = {"rows": rows, "format": "csv", "share": None if share is None else str(share), "seed": seed}
         told = self._post("/synthetic", {**body, "table": table}, request)
         status, data, _ = self._line.send("GET", self._at(f"/jobs/{told['job']}/rows"))

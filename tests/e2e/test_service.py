@@ -123,6 +123,8 @@ def test_remote_rules_bounds_plans_rows_and_history(session):
         (lambda s: s.fit(dp.Mean(epsilon=1), target="nothing"), errors.SchemaError),
         (lambda s: s.fit(dp.Mean(epsilon=99), target="age"), errors.BudgetExceeded),
         (lambda s: s.synthetic(10**9), errors.TooLarge),
+        (lambda s: s.synthetic(9, share="1/20", backend="excel"), errors.ParameterError),
+        (lambda s: s.fit(dp.Mean(epsilon="0.01"), target="age", features=["sex"]), errors.ParameterError),
         (lambda s: s.certificate(1), errors.NotFound),
     ],
 )

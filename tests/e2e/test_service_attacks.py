@@ -88,6 +88,7 @@ ATTACKS = [
         named("BoxClassifier", "sex", score_epsilon="\ud800"),
         at("fit"),
     ),
+    sent("features of an estimator that has none", 422, {**named("Mean", "age"), "features": ["sex"]}, at("fit")),
     sent("an epsilon that no float holds", 402, named("LinearRegression", "age", epsilon=10**400), at("fit")),
     sent("a parameter of four hundred digits", 413, named("LinearRegression", "age", epsilon="9" * 400), at("fit")),
     sent("an epsilon of four hundred digits", 422, {"kind": "logistic", "epsilon": "9" * 400}, at("plan")),
