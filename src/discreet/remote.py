@@ -60,8 +60,7 @@ def connect(
         raise Unreachable(f"this is no service of discreet at {url}: its reply has other members") from None
     name: Any = tables[0] if table is None and len(tables) == 1 else table
     if name not in tables:
-        known = ", ".join(map(repr, tables)) or "no table"
-        raise ParameterError(f"this key is for {known}: table= says which; found {name!r}")
+        raise ParameterError(f"this key is for the tables {tables or 'none'}: table= says which, found {name!r}")
     return RemoteSession(line, name, you)
 
 

@@ -143,7 +143,7 @@ def test_a_wrong_key_address_or_table_is_said_at_once(running, monkeypatch):
         dp.connect(running.url)
     with pytest.raises(errors.ParameterError, match="in the clear"):
         dp.connect("http://desk.example", key="x")
-    with pytest.raises(errors.ParameterError, match=r"for 'people'.*found 'staff'"):
+    with pytest.raises(errors.ParameterError, match=r"tables \['people'\].*found 'staff'"):
         dp.connect(running.url, key=running.house.keys["ana"], table="staff")
     with pytest.raises(errors.Unreachable):
         dp.connect("http://127.0.0.1:9", key="x")
@@ -179,7 +179,7 @@ def test_a_service_of_somebody_else_is_no_service_of_discreet(said, monkeypatch)
 
 
 def test_the_tables_of_a_key_are_named_if_none_is_meant(monkeypatch):
-    for tables, words in ((["a", "b"], "for 'a', 'b': table= says which"), ([], "for no table")):
+    for tables, words in ((["a", "b"], r"tables \['a', 'b'\]: table= says which"), ([], "tables none")):
         said = json.dumps({"tables": tables, "you": {"name": "x"}}).encode()
         monkeypatch.setattr("discreet.remote._Line.send", lambda *given, said=said: (200, said, ""))
         with pytest.raises(errors.ParameterError, match=words):

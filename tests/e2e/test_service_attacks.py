@@ -88,6 +88,8 @@ ATTACKS = [
         named("BoxClassifier", "sex", score_epsilon="\ud800"),
         at("fit"),
     ),
+    sent("an alpha that a float takes for 0", 422, {**RULE, "alpha": "1e-400"}, at("learn")),
+    sent("a beta that a float takes for 0", 422, named("BoxClassifier", "sex", beta="1e-400"), at("fit")),
     sent("features of an estimator that has none", 422, {**named("Mean", "age"), "features": ["sex"]}, at("fit")),
     sent("an epsilon that no float holds", 402, named("LinearRegression", "age", epsilon=10**400), at("fit")),
     sent("a parameter of four hundred digits", 413, named("LinearRegression", "age", epsilon="9" * 400), at("fit")),

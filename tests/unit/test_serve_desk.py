@@ -465,6 +465,23 @@ def test_the_same_id_at_two_processes_is_charged_once(desk, who, made, monkeypat
     assert other.close()
 
 
+def test_what_another_process_answered_meanwhile_under_the_same_id_is_told_in_the_same_bytes(
+    desk, who, made, monkeypatch
+):
+    other, answer = Desk(OpenSchema.at(made.schemas[0], made.state), made.settings()), dp.Session.ask
+
+    def late(self, *given, **named):
+        if threading.current_thread() is desk.jobs._thread:
+            told.append(ask(other, who["ana"], COUNT, request="both"))
+        return answer(self, *given, **named)
+
+    told = []
+    monkeypatch.setattr(dp.Session, "ask", late)
+    assert [ask(desk, who["ana"], COUNT, request="both")] == told
+    assert told[0]["entries"] == [each["seq"] for each in charges(desk)]
+    assert other.close()
+
+
 def test_a_charge_is_refused_if_another_process_charged_the_same_request_meanwhile(desk, who, monkeypatch):
     ticket, answer = Ticket(who["ana"], "ask", "raced"), dp.Session.ask
 

@@ -79,8 +79,7 @@ class Replies:
     def _refuse_burned(self, ticket: Ticket) -> None:
         """Refuse a request that was charged, if its charge is burned or runs elsewhere."""
         self.catch_up()
-        charged = self._charges.get((ticket.holder.id, ticket.request or ""), [])
-        if not charged:
+        if not (charged := self._charges.get((ticket.holder.id, ticket.request or ""), [])):
             return
         self.ledger.store.burn_orphans()
         self.catch_up()
