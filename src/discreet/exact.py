@@ -96,10 +96,10 @@ def nonnegative(**named: object) -> Fraction:
 
 
 def probability(**named: object) -> Fraction:
-    """The one keyword argument, exact and strictly between 0 and 1."""
+    """The one keyword argument, exact and strictly between 0 and 1; not so small that a float takes it for 0."""
     ((name, value),) = named.items()
     found = number(**named)
-    if not 0 < found < 1:
+    if not 0 < found < 1 or not float(found):
         raise ParameterError(f"{name} must lie strictly between 0 and 1, found {value!r}", argument=name)
     return found
 

@@ -21,6 +21,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,7 @@ KEY = "DISCREET_KEY"
 
 _ATTEMPTS = 4
 _LARGEST = 2**28  # bytes of a reply
-_GONE = (ConnectionError, TimeoutError, http.client.HTTPException, urllib.error.URLError)
+_GONE = (ConnectionError, TimeoutError, http.client.HTTPException, urllib.error.URLError, ValueError)
 
 
 def connect(
@@ -49,28 +50,28 @@ def connect(
     timeout   seconds to wait for one reply
     """
     given = os.environ.get(KEY) if key is None else key
-    if not given:
-        raise ParameterError(f"a service wants a key: key=, or the environment variable {KEY}")
-    line = _Line(_checked_url(url), given.strip(), patience, timeout)
+    if not isinstance(given, str) or not (given := given.strip()) or not (given.isascii() and given.isprintable()):
+        raise ParameterError(f"a service wants a key, dk_...: key=, or the environment variable {KEY}")
+    line = _Line(_checked_url(url), given, patience, timeout)
     told = line.call("GET", "/v1/tables")
-    tables = told["tables"]
-    if table is None and len(tables) != 1:
-        raise ParameterError(f"this service has several tables, say which: table={' or '.join(map(repr, tables))}")
-    name = tables[0] if table is None else table
+    try:
+        tables, you = [*told["tables"]], {"name": told["you"]["name"], **told["you"]}
+    except (KeyError, TypeError):
+        raise Unreachable(f"this is no service of discreet at {url}: its reply has other members") from None
+    name: Any = tables[0] if table is None and len(tables) == 1 else table
     if name not in tables:
-        raise ParameterError(f"there is no table {name!r} for this key: {', '.join(tables)}")
-    return RemoteSession(line, name, told["you"])
+        raise ParameterError(f"this key is for the tables {tables or 'none'}: table= says which, found {name!r}")
+    return RemoteSession(line, name, you)
 
 
 def _checked_url(url: str) -> str:
     """The address without a slash at its end, if a key may be sent there."""
-    parts = urllib.parse.urlsplit(url)
+    parts, here = urllib.parse.urlsplit(""), False
+    with suppress(ValueError):
+        parts = urllib.parse.urlsplit(url if isinstance(url, str) else "")
+        here = parts.hostname == "localhost" or ipaddress.ip_address(parts.hostname or "").is_loopback
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
         raise ParameterError(f"a service's address is https://HOST or http://127.0.0.1:PORT, found {url!r}")
-    try:
-        here = parts.hostname == "localhost" or ipaddress.ip_address(parts.hostname).is_loopback
-    except ValueError:
-        here = False
     if parts.scheme == "http" and not here:
         raise ParameterError("a key is not sent in the clear: use https://, or http:// to this machine")
     return url.rstrip("/")
@@ -306,11 +307,15 @@ class RemoteSession(Shown):
 
     def learn(self, kind: str, *, target: str, request: str | None = None, **given: Any) -> Any:
         """Learn a rule, of the kind box, conjunction or rule, and return the model. given: features, positive, k,
-        method, alpha, certify, and what it may cost: epsilon (and delta), or share."""
+        method, alpha, certify, and what it may cost: epsilon (and delta), or share. What certify bought is in
+        `certified_`: how many rows there are, the bound, the probability and the entry; or why it was refused."""
         from discreet.estimators.loading import load_record
 
         body = {"kind": kind, "target": target, **{name: _spelled(value) for name, value in given.items()}}
-        return load_record(self._post("/learn", body, request)["model"])
+        told = self._post("/learn", body, request)
+        model = load_record(told["model"])
+        model.certified_ = told["certificate"]
+        return model
 
     def suggest_bounds(self, column: str, *, request: str | None = None, **given: Any) -> dict[str, Any]:
         """Bounds of a column, found among its rows: low, high and step, what is promised, and what it cost."""
@@ -328,6 +333,9 @@ class RemoteSession(Shown):
         request: str | None = None,
     ) -> Any:
         """A frame of made-up rows, drawn there from what was released. share: as for `Session.synthetic`."""
+        from discreet.answering import frame_of
+
+        frame_of({}, backend)
         body = {"rows": rows, "format": "csv", "share": None if share is None else str(share), "seed": seed}
         told = self._post("/synthetic", {**body, "table": table}, request)
         status, data, _ = self._line.send("GET", self._at(f"/jobs/{told['job']}/rows"))

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import inspect
 import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
@@ -248,7 +249,7 @@ class Session(Shown):
             bill = shared._bill(asked)
             cost = self._cost(bill)
             self._refuse_above(most, cost, () if ranked else asked.questions)
-            self._refuse_in_part(bill)
+            self._refuse_in_part(bill, of_all=bool(ranked))
             parts = answering.answer_parts(asked.questions, weights) if asked.questions else []
             draws = drawn(shared._adaptive("quantiles are answered"), ranked) if ranked else []
             return self._finished(asked.answer(parts, draws), cost)
@@ -426,14 +427,15 @@ class Session(Shown):
 
         self._require_one_table("rows are drawn")
         domain, answering = self.table.facts.domain, self._answering()
-        wanted = synthetic_rows(rows, domain)
+        wanted, sown = synthetic_rows(rows, domain), None if seed is None else exact.whole(0, seed=seed)
+        frame_of({}, backend)  # a library that is not there is said before anything is spent
         if share is not None or (self.method == "auto" and answering.hypothesis() is None):
             self.choose_tables(share)
         hypothesis = answering.hypothesis()
         if hypothesis is None:
             raise ParameterError("nothing was measured yet: ask questions first, then draw synthetic rows")
         columns = {}
-        for name, drawn in hypothesis.sample(wanted, seed=seed).items():
+        for name, drawn in hypothesis.sample(wanted, seed=sown).items():
             labels = {code: domain.column(name).label(code) for code in set(drawn.tolist())}
             columns[name] = [labels[code] for code in drawn.tolist()]
         return frame_of(columns, backend)
@@ -478,6 +480,8 @@ class Session(Shown):
             raise ParameterError(f"this estimator has the allowance {theirs!r}: a session charges its own, {ours!r}")
         if estimator.epsilon is None:
             self._refuse_all_that_is_left()
+        if features is not None and "features" not in inspect.signature(estimator.fit).parameters:
+            raise ParameterError(f"a {type(estimator).__name__} is about one column, its target: leave features out")
         estimator.set_params(ledger=self.ledger, **({} if ours is None else {"allowance": ours}))
         named = {} if features is None else {"features": features}
         return estimator.fit(self.table, target, **named)
@@ -587,10 +591,13 @@ class Session(Shown):
         words = f"This could cost up to {cost}, more than max_price, which is {limit}: nothing was spent.{less}"
         raise AboveMaxPrice(str(cost), left.amounts(), words)
 
-    def _refuse_in_part(self, bill: Sequence[Priced]) -> None:
-        """Refuse several charges that do not fit together: the first would be paid for no answer."""
+    def _refuse_in_part(self, bill: Sequence[Priced], *, of_all: bool) -> None:
+        """Refuse several charges that do not fit together: the first would be paid for no answer.
+
+        of_all  some are for quantiles: all epochs of a table that grows pay these, and the new ones alone for counts
+        """
         growth = self.table.facts.growth
-        if len(bill) < 2 or (growth is not None and growth.apart):  # epochs have budgets of their own
+        if len(bill) < 2 or (growth is not None and growth.apart and not of_all):
             return
         price = functools.reduce(operator.add, (self.ledger.price(each.guarantee(self.table.facts)) for each in bill))
         if not price.within(self.ledger.funds(allowance=self._allowance).caps):

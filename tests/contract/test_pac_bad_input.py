@@ -214,6 +214,11 @@ BAD = {
         "not a declared level",
     ),
     # scores and certificates
+    "a fit whose score has a price that is none": (
+        lambda book: box(book, score_epsilon="\ud800").fit(X, Y),
+        P,
+        "score_epsilon",
+    ),
     "a score without its epsilon": (lambda book: fitted(book).score(X, Y), P, "score_epsilon"),
     "a score with weights": (lambda book: fitted(book).score(X, Y, sample_weight=Y), P, "sample_weight is refused"),
     "a score of labels outside": (

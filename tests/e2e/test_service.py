@@ -91,6 +91,10 @@ def test_a_remote_model_is_the_stored_model(session, local):
 def test_remote_rules_bounds_plans_rows_and_history(session):
     rule = session.learn("rule", target="sex", features=["age"], epsilon="0.05")
     assert rule.predict({"age": [3, 70]}).shape == (2,)
+    assert rule.certified_ is None
+    sure = session.learn("rule", target="sex", features=["age"], epsilon="0.05", certify="0.02")
+    assert sure.certified_["error"] is not None
+    assert session.certificate(sure.certified_["entry"])["alone"]["epsilon"] == "0.02"
     found = session.suggest_bounds("pay", epsilon="0.2")
     assert found["low"] <= found["high"]
     assert session.plan("mean", target="age", share="1/10")["methods"]
@@ -119,6 +123,8 @@ def test_remote_rules_bounds_plans_rows_and_history(session):
         (lambda s: s.fit(dp.Mean(epsilon=1), target="nothing"), errors.SchemaError),
         (lambda s: s.fit(dp.Mean(epsilon=99), target="age"), errors.BudgetExceeded),
         (lambda s: s.synthetic(10**9), errors.TooLarge),
+        (lambda s: s.synthetic(9, share="1/20", backend="excel"), errors.ParameterError),
+        (lambda s: s.fit(dp.Mean(epsilon="0.01"), target="age", features=["sex"]), errors.ParameterError),
         (lambda s: s.certificate(1), errors.NotFound),
     ],
 )
@@ -137,12 +143,47 @@ def test_a_wrong_key_address_or_table_is_said_at_once(running, monkeypatch):
         dp.connect(running.url)
     with pytest.raises(errors.ParameterError, match="in the clear"):
         dp.connect("http://desk.example", key="x")
-    with pytest.raises(errors.ParameterError, match="no table"):
+    with pytest.raises(errors.ParameterError, match=r"tables \['people'\].*found 'staff'"):
         dp.connect(running.url, key=running.house.keys["ana"], table="staff")
     with pytest.raises(errors.Unreachable):
         dp.connect("http://127.0.0.1:9", key="x")
     monkeypatch.setenv("DISCREET_KEY", running.house.keys["bob"])
     assert dp.connect(running.url).you["name"] == "bob"
+
+
+@pytest.mark.parametrize("url", [None, 3, "http://[::1", "desk.example", "https://", "ftp://desk.example"])
+def test_what_is_no_address_is_refused_in_discreets_words(url):
+    with pytest.raises(errors.ParameterError, match="a service's address is"):
+        dp.connect(url, key="x")
+
+
+@pytest.mark.parametrize("key", [3, " ", "dk_1\ndk_2", "dk_1…", "\ud800"])
+def test_what_is_no_key_is_neither_sent_nor_shown(key):
+    with pytest.raises(errors.ParameterError, match="wants a key") as refused:
+        dp.connect("http://127.0.0.1:9", key=key)
+    assert str(key).strip() not in str(refused.value).replace("dk_...", "") or not str(key).strip()
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9/é", "http://127.0.0.1:none", f"https://{'x' * 300}"])
+def test_an_address_that_no_request_can_be_sent_to_answers_nothing(url, monkeypatch):
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    with pytest.raises(errors.Unreachable, match="did not answer"):
+        dp.connect(url, key="x")
+
+
+@pytest.mark.parametrize("said", ["[]", "null", "7", "{}", '{"tables": 3, "you": {"name": "x"}}', '{"tables": ["a"]}'])
+def test_a_service_of_somebody_else_is_no_service_of_discreet(said, monkeypatch):
+    monkeypatch.setattr("discreet.remote._Line.send", lambda *given: (200, said.encode(), ""))
+    with pytest.raises(errors.Unreachable, match="no service of discreet"):
+        dp.connect("http://127.0.0.1:9", key="x")
+
+
+def test_the_tables_of_a_key_are_named_if_none_is_meant(monkeypatch):
+    for tables, words in ((["a", "b"], r"tables \['a', 'b'\]: table= says which"), ([], "tables none")):
+        said = json.dumps({"tables": tables, "you": {"name": "x"}}).encode()
+        monkeypatch.setattr("discreet.remote._Line.send", lambda *given, said=said: (200, said, ""))
+        with pytest.raises(errors.ParameterError, match=words):
+            dp.connect("http://127.0.0.1:9", key="x")
 
 
 def test_the_client_needs_neither_duckdb_nor_scikit_learn(running):

@@ -298,6 +298,14 @@ def test_a_certificate_is_printed_without_computing_what_it_claims(count):
         str(edited(count, ("alone", "delta"), "1e-99999999"))
 
 
+@pytest.mark.parametrize(
+    ("place", "value"), [("alone", None), ("alone", {}), ("schema", 3), ("does", 7), ("schema", None)]
+)
+def test_what_is_printed_of_a_foreign_certificate_is_its_sentence_or_a_refusal(count, place, value):
+    with pytest.raises(LedgerCorrupt, match="another shape"):
+        str(edited(edited(count, ("asked",), ""), (place,), value))
+
+
 def test_check_takes_a_certificate_and_a_ledger_or_lines(ledger, count):
     with pytest.raises(ParameterError, match="Certificate"):
         check(count.text, ledger)  # type: ignore[arg-type]

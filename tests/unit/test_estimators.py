@@ -648,6 +648,20 @@ def test_a_charged_score_is_a_count_plus_noise_and_costs_its_epsilon(make):
     assert found.score(X, LABELS) == pytest.approx(np.mean(found.predict(X) == LABELS), abs=1 / 300)
 
 
+def test_a_price_of_a_score_that_is_none_is_refused_before_the_fit_is_paid():
+    book = ledger()
+    with pytest.raises(dp.errors.ParameterError, match="score_epsilon"):
+        logistic(ledger=book, score_epsilon="cheap").fit(X, LABELS)
+    assert book.spent().pure == 0
+
+
+@pytest.mark.parametrize("digits", [200, 3000])
+def test_an_epsilon_that_no_float_holds_is_as_good_as_no_noise(digits):
+    assert np.isfinite(logistic(epsilon=10**digits, method="auto").fit(X, LABELS).coef_).all()
+    with pytest.raises(dp.errors.BudgetExceeded):
+        logistic(epsilon=10**digits, method="auto", ledger=ledger()).fit(X, LABELS)
+
+
 def test_a_charged_score_needs_a_public_number_of_rows():
     rows = dp.Matrix(X, features=dp.Vector(2, norm=1), name="persons", neighbours="add-remove")
     book = ledger(rows)

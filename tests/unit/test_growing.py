@@ -535,6 +535,17 @@ def test_an_epoch_that_the_table_does_not_have_is_empty_for_nothing():
     assert [each > 0 for each in spent(ledger, table)] == [False, True]
 
 
+@pytest.mark.parametrize("asked", ["MEDIAN(v), QUANTILE(v, 0.9)", "SUM(v), MEDIAN(v)"])
+def test_a_question_of_several_charges_is_paid_by_all_epochs_or_not_at_all(asked):
+    table = session_tables(2)
+    ledger = dp.Ledger.in_memory(dp.Budget(1, "1e-6"), table)
+    dp.Session(table.over(1), ledger, price="98.5%", max_price=1).ask("SELECT COUNT(*) FROM made_up WHERE v > 3")
+    before = spent(ledger, table)
+    with pytest.raises(BudgetExceeded):
+        dp.Session(table, ledger, price="2%").ask(f"SELECT {asked} FROM made_up")
+    assert spent(ledger, table) == before
+
+
 def test_quantiles_models_and_synthetic_rows_are_about_all_epochs_in_one():
     table = session_tables(3)
     ledger = dp.Ledger.in_memory(dp.Budget(1, "1e-6"), table)

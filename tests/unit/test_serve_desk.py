@@ -54,6 +54,10 @@ def who(made):
     return {name: keys.find(text) for name, text in made.keys.items()}
 
 
+def ask(desk, holder, sql, **given):
+    return desk.begin_ask(holder, sql, **given).result(60)
+
+
 def charges(desk):
     return [body for body in desk.ledger.entries() if body["kind"] == "charge"]
 
@@ -68,7 +72,7 @@ def test_what_is_public_has_columns_and_the_promise(desk):
 
 def test_an_answer_is_charged_to_the_analyst_and_says_who_it_was(desk, who):
     before = desk.budget(who["ana"])
-    told = desk.ask(who["ana"], COUNT)
+    told = ask(desk, who["ana"], COUNT)
     (charge,) = charges(desk)
     assert charge["allowance"] == "ana"
     assert charge["who"] == f"ana, key {who['ana'].id}"
@@ -90,22 +94,22 @@ def test_an_answer_is_charged_to_the_analyst_and_says_who_it_was(desk, who):
 def test_a_price_is_what_is_charged_and_costs_nothing(desk, who):
     price = desk.price(who["ana"], GROUPS)
     assert not charges(desk)
-    assert desk.ask(who["ana"], GROUPS)["price"]["nano"] == price["price"]["nano"]
+    assert ask(desk, who["ana"], GROUPS)["price"]["nano"] == price["price"]["nano"]
     again = desk.price(who["bob"], GROUPS)
     assert again["free"]
-    assert desk.ask(who["bob"], GROUPS)["price"]["nano"] == 0
+    assert ask(desk, who["bob"], GROUPS)["price"]["nano"] == 0
     assert len(charges(desk)) == 1
 
 
 def test_the_same_request_id_gets_the_same_reply_and_is_charged_once(desk, who, made):
-    first = desk.ask(who["ana"], COUNT, request="r1")
-    assert desk.ask(who["ana"], COUNT, request="r1") == first
+    first = ask(desk, who["ana"], COUNT, request="r1")
+    assert ask(desk, who["ana"], COUNT, request="r1") == first
     with pytest.raises(RequestConflict, match="something else"):
-        desk.ask(who["ana"], GROUPS, request="r1")
-    other = desk.ask(who["bob"], COUNT, request="r1")  # another key: another request
+        ask(desk, who["ana"], GROUPS, request="r1")
+    other = ask(desk, who["bob"], COUNT, request="r1")  # another key: another request
     assert other["price"]["nano"] == 0 < first["price"]["nano"]
     again = Desk(OpenSchema.at(made.schemas[0], made.state), made.settings())  # as after a crash
-    assert again.ask(who["ana"], COUNT, request="r1") == first
+    assert ask(again, who["ana"], COUNT, request="r1") == first
     assert again.close()
     assert len(charges(desk)) == 1
 
@@ -118,15 +122,15 @@ def test_a_request_whose_run_was_interrupted_says_so_and_is_not_paid_twice(desk,
         with pytest.raises(dp.DiscreetError, match="charge stays"):
             dp.release(broken, desk.table, ledger=desk.ledger, allowance="ana")
     with pytest.raises(RequestConflict, match=r"entry 5.*new request id"):
-        desk.ask(who["ana"], COUNT, request="r9")
+        ask(desk, who["ana"], COUNT, request="r9")
     assert len(charges(desk)) == 1
-    desk.ask(who["ana"], COUNT, request="r10")
+    ask(desk, who["ana"], COUNT, request="r10")
 
 
 @pytest.mark.parametrize("request_id", ["", "a b", "x" * 65, "ä", "a/b", "a\n"])
 def test_a_request_id_is_plain(desk, who, request_id):
     with pytest.raises(ParameterError, match="request id"):
-        desk.ask(who["ana"], COUNT, request=request_id)
+        ask(desk, who["ana"], COUNT, request=request_id)
     assert not charges(desk)
 
 
@@ -157,11 +161,27 @@ def test_the_same_fit_is_free_for_everybody_unless_it_is_wanted_again(desk, who)
     assert [charge["allowance"] for charge in charges(desk)] == ["ana", "bob"]
 
 
+RULE = dict.fromkeys(("table", "delta", "share", "method", "alpha")) | {
+    **{"kind": "rule", "target": "sex", "features": ["age"], "positive": "F", "k": 1, "again": False},
+    **{"epsilon": "0.4", "certify": "0.01"},
+}
+
+
+def test_a_rule_that_is_paid_for_is_told_whatever_happens_to_its_certificate(desk, who):
+    told = desk.begin_learn(who["ana"], RULE | {"certify": "0.9"}).result(60)
+    assert [told["entry"]] == told["entries"] == [charge["seq"] for charge in charges(desk)]
+    assert "this does not fit" in told["certificate"]["refused"]
+    again = desk.begin_learn(who["ana"], RULE).result(60)
+    assert (again["model"]["state"], again["price"]["nano"]) == (told["model"]["state"], 0)
+    assert again["entries"] == [again["certificate"]["entry"]] == [charges(desk)[-1]["seq"]]
+    assert len(charges(desk)) == 2
+
+
 def test_a_key_does_what_it_may_and_nothing_else(desk, made):
     keys = Keys(made.keys_file)
     only = keys.find(made.add("eve", share="1/10", may=("ask",)))
     owner = keys.find(made.keys["olga"])
-    desk.ask(only, COUNT)
+    ask(desk, only, COUNT)
     rows = {"table": None, "rows": 5, "format": "csv", "share": None, "measure": [], "seed": None}
     for begin in (
         lambda: desk.begin_fit(only, {**FIT, "kind": "mean", "epsilon": "0.1"}),
@@ -171,7 +191,7 @@ def test_a_key_does_what_it_may_and_nothing_else(desk, made):
         lambda: desk.report(only),
         lambda: desk.entries(only),
         lambda: list(desk.export(only)),
-        lambda: desk.ask(owner, COUNT),
+        lambda: ask(desk, owner, COUNT),
         lambda: desk.price(owner, COUNT),
     ):
         with pytest.raises(NotPermitted):
@@ -180,7 +200,7 @@ def test_a_key_does_what_it_may_and_nothing_else(desk, made):
 
 
 def test_an_owner_sees_spending_entries_and_a_sound_ledger(desk, who):
-    desk.ask(who["ana"], COUNT)
+    ask(desk, who["ana"], COUNT)
     told = desk.spending(who["olga"])
     assert [each["name"] for each in told["analysts"]] == ["ana", "bob"]
     assert told["analysts"][0]["spent_percent"] == pytest.approx(1, abs=0.01)
@@ -197,7 +217,7 @@ def test_an_owner_sees_spending_entries_and_a_sound_ledger(desk, who):
 
 
 def test_an_export_without_everything_has_neither_questions_nor_names_and_can_be_checked(desk, who):
-    desk.ask(who["ana"], GROUPS, request="secret")
+    ask(desk, who["ana"], GROUPS, request="secret")
     redacted, whole = (list(desk.export(who["olga"], everything=each)) for each in (False, True))
     for word in ("SELECT", "town", "south", "secret", who["ana"].id):
         assert word in "".join(whole)
@@ -225,8 +245,8 @@ def test_what_was_told_before_is_not_kept_twice(desk, who, made):
 
 
 def test_a_history_is_ones_own(desk, who):
-    desk.ask(who["ana"], COUNT)
-    desk.ask(who["ana"], GROUPS, request="g")
+    ask(desk, who["ana"], COUNT)
+    ask(desk, who["ana"], GROUPS, request="g")
     assert [(each["what"], each["request"]) for each in desk.history(who["ana"])] == [(GROUPS, "g"), (COUNT, None)]
     assert desk.history(who["bob"]) == []
     assert len(desk.known()["questions"]) == 2
@@ -243,7 +263,7 @@ def test_a_history_is_ones_own(desk, who):
     ],
 )
 def test_what_is_refused_costs_nothing(desk, who, sql, kind):
-    for refused in (desk.price, desk.ask):
+    for refused in (desk.price, desk.begin_ask):
         with pytest.raises(kind):
             refused(who["ana"], sql)
     assert not charges(desk)
@@ -260,8 +280,8 @@ def test_the_numbers_of_a_workload_are_counted_together(made, who):
 def test_what_could_cost_more_than_a_tenth_is_refused_unless_it_is_allowed(tmp_path, made, who):
     dear = Desk(OpenSchema.at(made.schemas[0], made.state), made.settings(price="20%"))
     with pytest.raises(dp.errors.AboveMaxPrice):
-        dear.ask(who["ana"], COUNT)
-    assert dear.ask(who["ana"], COUNT, max_price="25%")["price"]["percent_of_budget"] > 10
+        ask(dear, who["ana"], COUNT)
+    assert ask(dear, who["ana"], COUNT, max_price="25%")["price"]["percent_of_budget"] > 10
     assert dear.close()
 
 
@@ -284,7 +304,8 @@ def test_jobs_of_one_table_run_one_at_a_time_and_the_queue_has_an_end(who):
     with pytest.raises(TooBusy, match="wait for this table"):
         jobs.submit(Ticket(who["bob"], "ask"), work)
     assert second.state == WAITING
-    assert jobs.find(who["bob"], first.id) is None
+    with pytest.raises(dp.errors.NotFound):
+        jobs.find(who["bob"], first.id)
     assert jobs.find(who["ana"], first.id) is first
     gate.set()
     assert second.result(30) == third.result(30) == {"is": "done"}
@@ -338,7 +359,7 @@ def test_a_cancelled_question_charges_nothing(desk, who, monkeypatch):
     with pytest.raises(Cancelled):
         job.result(30)
     assert not charges(desk)
-    assert desk.ask(who["ana"], COUNT, request="late")["entries"]
+    assert ask(desk, who["ana"], COUNT, request="late")["entries"]
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -444,6 +465,23 @@ def test_the_same_id_at_two_processes_is_charged_once(desk, who, made, monkeypat
     assert other.close()
 
 
+def test_what_another_process_answered_meanwhile_under_the_same_id_is_told_in_the_same_bytes(
+    desk, who, made, monkeypatch
+):
+    other, answer = Desk(OpenSchema.at(made.schemas[0], made.state), made.settings()), dp.Session.ask
+
+    def late(self, *given, **named):
+        if threading.current_thread() is desk.jobs._thread:
+            told.append(ask(other, who["ana"], COUNT, request="both"))
+        return answer(self, *given, **named)
+
+    told = []
+    monkeypatch.setattr(dp.Session, "ask", late)
+    assert [ask(desk, who["ana"], COUNT, request="both")] == told
+    assert told[0]["entries"] == [each["seq"] for each in charges(desk)]
+    assert other.close()
+
+
 def test_a_charge_is_refused_if_another_process_charged_the_same_request_meanwhile(desk, who, monkeypatch):
     ticket, answer = Ticket(who["ana"], "ask", "raced"), dp.Session.ask
 
@@ -454,7 +492,7 @@ def test_a_charge_is_refused_if_another_process_charged_the_same_request_meanwhi
 
     monkeypatch.setattr(dp.Session, "ask", raced)
     with pytest.raises(dp.errors.LedgerUnavailable, match="another process"):
-        desk.ask(who["ana"], COUNT, request="raced")
+        ask(desk, who["ana"], COUNT, request="raced")
     assert len(charges(desk)) == 1
 
 
@@ -484,11 +522,11 @@ def test_a_job_of_a_key_that_was_revoked_meanwhile_charges_nothing(made, who, mo
 
 
 def test_a_cached_answer_does_not_wait_for_the_rows(desk, who, monkeypatch):
-    desk.ask(who["ana"], COUNT)
+    ask(desk, who["ana"], COUNT)
     gate, answer = threading.Event(), dp.Session.ask
     monkeypatch.setattr(dp.Session, "ask", lambda *given, **named: (gate.wait(30), answer(*given, **named))[1])
     slow = desk.begin_ask(who["bob"], GROUPS)
-    assert desk.ask(who["ana"], COUNT)["source"] == "cache"  # while the other one waits
+    assert ask(desk, who["ana"], COUNT)["source"] == "cache"  # while the other one waits
     assert slow.state in (RUNNING, WAITING)
     gate.set()
     slow.result(30)

@@ -95,3 +95,24 @@ def test_the_number_of_rows_is_private_where_a_person_may_have_several(neighbour
     groups = session.ask("SELECT x, COUNT(*) FROM t GROUP BY x")
     assert all(abs(groups.value[level] - truth) <= groups.error_bound for level, truth in (("a", 200), ("b", 400)))
     assert groups.error_bound > 0
+
+
+@pytest.mark.parametrize("wrong", [{"backend": "excel"}, {"backend": None}, {"seed": "one"}, {"seed": -1}, {"rows": 0}])
+def test_what_is_wrong_with_synthetic_rows_is_found_before_tables_are_paid_for(wrong):
+    rows = dp.Table(
+        {"v": [1, 2, 3] * 50, "w": [*"xyz"] * 50}, dp.Domain(v=dp.Number(0, 9, step=1), w=dp.Category(*"xyz"))
+    )
+    ledger = dp.Ledger.in_memory(dp.Budget(1, "1e-6"), rows)
+    with pytest.raises(dp.errors.ParameterError):
+        dp.Session(rows, ledger).synthetic(**{"rows": 5, "share": "1/10", **wrong})
+    assert ledger.spent().used() == 0
+
+
+@pytest.mark.parametrize("kind", [dp.Mean, dp.Median])
+def test_features_of_a_model_of_one_column_are_refused_in_words(kind):
+    rows = dp.Table(
+        {"v": [1, 2, 3] * 50, "w": [*"xyz"] * 50}, dp.Domain(v=dp.Number(0, 9, step=1), w=dp.Category(*"xyz"))
+    )
+    ledger = dp.Ledger.in_memory(dp.Budget(1, "1e-6"), rows)
+    with pytest.raises(dp.errors.ParameterError, match="leave features out"):
+        dp.Session(rows, ledger).fit(kind(epsilon="0.1"), target="v", features=["w"])

@@ -74,6 +74,7 @@ class Certificate(Sentence):
         """For files and eyes; the digest is of the canonical spelling (sorted keys, no spaces) without itself."""
         return json.dumps(self.record, indent=2, ensure_ascii=True)
 
+    @shape_errors()  # whoever wrote it may have written anything
     def __str__(self) -> str:
         said = self.record
         warning = f"{said['warning']}. " if said["warning"] else ""

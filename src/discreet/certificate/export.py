@@ -16,13 +16,13 @@ from discreet.ledger.state import GENESIS, Body, State, advance, chained, large,
 
 @contextmanager
 def shape_errors() -> Iterator[None]:
-    """An export is a foreign text, and may have any shape: whatever that breaks is LedgerCorrupt."""
+    """An export and a certificate are foreign texts of any shape: whatever that breaks is LedgerCorrupt."""
     try:
         yield
     except DiscreetError:
         raise
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
-        raise LedgerCorrupt(None, "an export as `discreet ledger export` writes it", "another shape") from None
+        raise LedgerCorrupt(None, "a text as `discreet ledger` writes it", "another shape") from None
 
 
 def read_export(lines: Iterable[str]) -> tuple[list[Body], bool]:

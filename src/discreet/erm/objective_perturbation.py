@@ -50,6 +50,7 @@ _FEW = 2**12  # rows that a first guess is made from, at least; at most eight ti
 _LEVELS = 40  # parts 1, 1/2, 1/4, ... of the rows from which that sample is taken
 _GAIN = 2.0**-6  # of the sum of the losses, in units of slope^2 / curvature: what follows goes on in exact arithmetic
 _BLUR = 64  # the blur costs this part of the price
+_ENOUGH = 10**100  # of the budget, in nano-units: beyond it floats end, and the noise is as good as none
 PASSES = 9
 """About how often the rows are read: the guess, and the steps that certify the minimum."""
 Linear = Callable[[Floats], Floats]
@@ -306,11 +307,11 @@ class _PublicNumbers(PublicNumbers):
         """About the scale of the noise that is within the funds, with its blur; None if there is none."""
         room, jacobian = 1 - 1.2 / _BLUR, float(self.turned())
         if law is not GaussianNoise:
-            left = funds.caps.pure / NANO - jacobian
+            left = min(funds.caps.pure, _ENOUGH) / NANO - jacobian
             return None if left <= 1e-9 else Fraction(f"{float(self.pulled(law)) / (left * room):.9g}")
         if not funds.caps.renyi or funds.order is None:
             return None
-        t, left = float(funds.order) - 1, funds.caps.renyi / NANO - jacobian
+        t, left = float(funds.order) - 1, min(funds.caps.renyi, _ENOUGH) / NANO - jacobian
         chances = 2 if self.classes == 1 else self.classes - 1
 
         def fits(once: float) -> bool:

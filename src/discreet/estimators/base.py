@@ -292,6 +292,8 @@ def terms_of(asked: PrivateEstimator, problem: Any = None) -> Terms:
             raise ParameterError("an allowance is a share of a ledger's budget: give ledger=")
         ledger.remaining(allowance=exact.text(allowance=allowance))  # refuses unknown names
     size = None if asked.size is None else exact.whole(size=asked.size)
+    if (score := getattr(asked, "score_epsilon", None)) is not None:
+        exact.positive(score_epsilon=score)
     share, budget = epsilon if isinstance(epsilon, Share) else None, None
     if share is None and epsilon is not None:
         budget = Budget(epsilon, asked.delta)

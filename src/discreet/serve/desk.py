@@ -36,16 +36,13 @@ from discreet.describe import asked
 from discreet.ledger import REPLY
 from discreet.schema import DatabaseSchema, read_with_ledger
 from discreet.serve import models
-from discreet.serve.jobs import Job, Jobs, Ticket, require_job
+from discreet.serve.jobs import Job, Jobs, Ticket
 from discreet.serve.keys import Key
 from discreet.serve.replies import Replies, checked_id
 from discreet.serve.settings import Settings
 
 HISTORY = 200
 """Answers that a history has, at most."""
-
-WAIT = 60.0
-"""Seconds that a blocking call waits for its job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,21 +206,9 @@ class Desk:
             "fits": cost <= left,
         }
 
-    def ask(
-        self,
-        holder: Key,
-        sql: str,
-        *,
-        request: str | None = None,
-        max_price: str | None = None,
-        wait: float | None = WAIT,
-    ) -> dict[str, Any]:
-        """The answer to a question, as `answering.answer_record` writes it, and what it cost; TimeoutError after
-        `wait` seconds: it goes on, and the same request id finds it."""
-        return self.begin_ask(holder, sql, request=request, max_price=max_price).result(wait)
-
     def begin_ask(self, holder: Key, sql: str, *, request: str | None = None, max_price: str | None = None) -> Job:
-        """The job of a question: ended already, if the answer is free and was given before."""
+        """The job of a question; its result is the answer, as `answering.answer_record` writes it, and what it cost.
+        Ended already, if the answer is free and was given before; the same request id finds it again."""
         holder.require("ask")
         self._check_question(sql)
 
@@ -308,7 +293,7 @@ class Desk:
 
     def job(self, holder: Key, id_: str) -> Job:
         """A job of this holder."""
-        return require_job(self.jobs.find(holder, id_))
+        return self.jobs.find(holder, id_)
 
     # The owner.
 
@@ -401,6 +386,8 @@ class Desk:
             if kept is not None and not file:
                 return kept
             reply = work(self._session_of(self._payers, self._payer, ticket.holder), job)
+            if not (file or job.acting.charges) and (kept := self.replies.find(ticket, what)) is not None:
+                return kept  # it paid while this one waited for the ledger's turn: the same id gets the same bytes
             if ticket.request is not None or job.acting.charges:
                 self._keep(ticket, what, reply)
             return reply

@@ -211,11 +211,13 @@ class Jobs:
         self._queue.put((job, work))
         return job
 
-    def find(self, holder: Key, id_: str) -> Job | None:
+    def find(self, holder: Key, id_: str) -> Job:
         """The job of this holder with this id."""
         with self._lock:
             job = self._kept.get(id_)
-        return job if job is not None and job.ticket.holder.name == holder.name else None
+        if job is None or job.ticket.holder.name != holder.name:
+            raise NotFound("there is no such job of this key: jobs are remembered until the service stops")
+        return job
 
     def of(self, holder: Key) -> list[Job]:
         """The jobs of this holder that are remembered, newest first."""
@@ -241,9 +243,3 @@ class Jobs:
             finally:
                 with self._lock:
                     self._waiting[job.ticket.holder.id] -= 1
-
-
-def require_job(found: Job | None) -> Job:
-    if found is None:
-        raise NotFound("there is no such job of this key: jobs are remembered until the service stops")
-    return found

@@ -167,13 +167,15 @@ def learn(asked: dict[str, Any], schema: Any, redeclared: Callable[[dp.Schema], 
         pays(about, again=again)
         with job.counting_conjunctions():
             model = about.fit(learner, target=target, features=columns)
+        bought: dict[str, Any] | None = None
+        try:  # the rule is paid for, and is told whatever happens to its certificate
+            if epsilon is not None:
+                found = model.certify(about.table, target, epsilon=epsilon)
+                bought = {"rows": found.rows, "error": found.error, "probability": 1 - found.beta, "entry": found.entry}
+        except dp.DiscreetError as error:
+            bought = {"refused": str(error)}
         paid = receipt(about, model.guarantee_, model.entry_, job, replayed=model.replayed_)
         said = rule_words.record(kind, model, target, declared.domain)
-        bought = None
-        if epsilon is not None:
-            found = model.certify(about.table, target, epsilon=epsilon)
-            bought = {"rows": found.rows, "error": found.error, "probability": 1 - found.beta, "entry": found.entry}
-        paid["entries"] = list(job.acting.charges)
         return {"model": model.model_record(), "said": said, "words": str(model), "certificate": bought, **paid}
 
     return work

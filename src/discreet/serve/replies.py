@@ -79,13 +79,12 @@ class Replies:
     def _refuse_burned(self, ticket: Ticket) -> None:
         """Refuse a request that was charged, if its charge is burned or runs elsewhere."""
         self.catch_up()
-        charged = self._charges.get((ticket.holder.id, ticket.request or ""), [])
-        if not charged:
+        if not (charged := self._charges.get((ticket.holder.id, ticket.request or ""), [])):
             return
         self.ledger.store.burn_orphans()
         self.catch_up()
         ends = {seq: self._ends.get(seq) for seq in charged}
-        if None in ends.values() and self._is_release(charged):
+        if any(end is None and self.ledger.entry(seq)["mode"] == "release" for seq, end in ends.items()):
             raise LedgerUnavailable("this request is being run now, by a process that is alive: try again later")
         burned = [seq for seq, end in ends.items() if end == "burn"]
         if burned:
@@ -93,9 +92,6 @@ class Replies:
                 f"this request was charged (entry {burned[-1]}) and its run was interrupted: the charge stays; take a "
                 "new request id to pay again"
             )
-
-    def _is_release(self, charged: list[int]) -> bool:
-        return any(self.ledger.entry(seq)["mode"] == "release" for seq in charged if seq not in self._ends)
 
     def keep(self, ticket: Ticket, what: str, reply: dict[str, Any]) -> int:
         """Keep a reply, durably; how many bytes that took. Without a request id it is kept for the history alone."""
