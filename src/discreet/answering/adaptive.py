@@ -359,7 +359,8 @@ class Knowledge:
         found += [(one, None) for one in same if not one.marginal]
         if counts_cells(form):
             near = (held.counted_by(form, self.domain) for held in self.groups.values() if scope.issubset(held.scope))
-            whole = heapq.nsmallest(_SUMS, itertools.chain.from_iterable(near), lambda pair: pair[0].noise_of(pair[1]))
+            pairs = itertools.chain.from_iterable(near)
+            whole = heapq.nsmallest(_SUMS, pairs, key=lambda pair: len(pair[1]) * pair[0].variance)
             whole.sort(key=lambda pair: pair[0].rank)
             found += [(one.measured, groups) for one, groups in whole if one.measured not in same]
         return found

@@ -345,10 +345,6 @@ class MeasuredGroups:
         place = form.place.astype(np.min_scalar_type(-groups - 1)) if form.cells <= _HELD else None
         return MeasuredGroups(measured, rank, place, first, last, measured.variance)
 
-    def noise_of(self, groups: IntArray) -> float:
-        """The variance of the number of rows in these groups."""
-        return len(groups) * self.variance
-
     def of_cells(self, cells: Codes, scope: tuple[str, ...], shape: tuple[int, ...], domain: Domain) -> Codes:
         """The groups of these cells."""
         if self.place is not None:
