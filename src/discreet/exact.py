@@ -27,6 +27,7 @@ Searched = TypeVar("Searched", int, float, Fraction)
 
 
 _DIGITS = 4_000  # a ledger must spell its numbers, and Python spells at most 4,300 digits
+TINY = Fraction(1, 10**100)  # a probability of which floats take no part for 0
 _EXPONENT = re.compile(r"[eE][+-]?[0_]*([\d_]+)")  # as Fraction reads it: underscores, and digits of any script
 
 
@@ -95,12 +96,14 @@ def nonnegative(**named: object) -> Fraction:
     return found
 
 
-def probability(**named: object) -> Fraction:
-    """The one keyword argument, exact and strictly between 0 and 1; not so small that a float takes it for 0."""
+def probability(least: Fraction = Fraction(0), **named: object) -> Fraction:
+    """The one keyword argument, exact and strictly between 0 and 1; and not below `least`."""
     ((name, value),) = named.items()
     found = number(**named)
-    if not 0 < found < 1 or not float(found):
+    if not 0 < found < 1:
         raise ParameterError(f"{name} must lie strictly between 0 and 1, found {value!r}", argument=name)
+    if found < least:
+        raise ParameterError(f"{name} must be at least {shown(least)}, found {shown(found)}", argument=name)
     return found
 
 

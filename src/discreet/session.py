@@ -50,7 +50,6 @@ MAX_SYNTHETIC = 2**25
 
 Weights = Sequence[Exact] | None
 _NO_PRICE = 'only method="auto" answers for a price: the others need alpha='
-_LEAST_BETA = Fraction(1, 10**100)
 
 METHODS = ("auto", "pmw", "lecture")
 
@@ -146,9 +145,7 @@ class Session(Shown):
         with ledger.store.reading() as state:
             check_table(state, table)
         self.table, self.ledger, self.method = table, ledger.about(table.facts), method
-        sure = exact.probability(beta=beta)
-        if sure < _LEAST_BETA:  # it is split over everything ever answered: floats must not take a part of it for 0
-            raise ParameterError(f"beta must be at least {exact.shown(_LEAST_BETA)}, found {exact.shown(sure)}")
+        sure = exact.probability(exact.TINY, beta=beta)  # it is split over everything ever answered
         self._terms = SessionTerms(
             None if alpha is None else exact.probability(alpha=alpha),
             sure,

@@ -591,7 +591,7 @@ def test_a_schema_that_cannot_be_rewritten_is_refused_before_anything_is_spent(r
         (("fit", "people.toml", "logistic", "--target", "age", *PRICE), "linear, mean, median and quantile are for"),
         (("fit", "people.toml", "network", "--target", "age", *PRICE), "Categories of this table: site, coinsurance"),
         (("fit", "people.toml", "linear", "--target", "sex", *PRICE), "linear is for numbers, logistic is for"),
-        (("fit", "people.toml", "linear", "--target", "schooling", *PRICE), "a value in every row"),
+        (("fit", "people.toml", "linear", "--target", "schooling", *PRICE), "only rows that have a value"),
         (("fit", "people.toml", "mean", "--target", "schooling", *PRICE), "never missing"),
         (("fit", "people.toml", "mean", "--target", "age", "--features", "sex", *PRICE), "leave --features out"),
         (("fit", "people.toml", "quantile", "--target", "age", *PRICE), "which quantile?"),

@@ -220,7 +220,7 @@ def interior_point(
 
     Fewer values than are needed, or none, are no error: a point is released and nothing is promised about it.
     """
-    sure = exact.probability(beta=beta)
+    sure = exact.probability(exact.TINY, beta=beta)
     asked = PrivateEstimator(
         epsilon=epsilon, delta=delta, ledger=ledger, neighbours=neighbours, size=size, allowance=allowance
     )
@@ -324,8 +324,8 @@ def suggest_bounds(
     Ranks are found to within r rows (r is a few hundred at epsilon 1, a few thousand at 0.1); a quantile nearer to the
     end than r rows could be anywhere beyond the rows, so it is refused when the number of rows is public.
     """
-    sure = exact.probability(beta=beta)
-    share = None if coverage is None else exact.probability(coverage=coverage)
+    sure = exact.probability(exact.TINY, beta=beta)
+    share = None if coverage is None else exact.probability(exact.TINY, coverage=coverage)
     asked = PrivateEstimator(epsilon=epsilon, delta=delta, ledger=ledger, allowance=allowance)
     terms = terms_of(asked, problem=["suggest_bounds", sure, share])
     if not reading.is_table(table):

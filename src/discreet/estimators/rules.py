@@ -97,8 +97,8 @@ class RuleLearner(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         refuse(refused)
         require_parameters(self, table=reading.is_table(X))
         terms, alpha = terms_of(self), getattr(self, "alpha", None)
-        wanted = None if alpha is None else float(exact.probability(alpha=alpha))
-        beta = exact.probability(beta=self.beta)
+        wanted = None if alpha is None else float(exact.probability(exact.TINY, alpha=alpha))
+        beta = exact.probability(exact.TINY, beta=self.beta)
         rows = self._examples(terms, X, y, features)
         fit = Task.of(terms, rows.data, about=rows.about)
         listed = self._methods(rows, beta, fit.funds)
@@ -182,7 +182,7 @@ class RuleLearner(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         """Pay epsilon for a bound on the rule's mistakes on private rows; charged to the ledger, if there is one."""
         check_is_fitted(self, "rule_")
         terms, budget = terms_of(self), Budget(exact.positive(epsilon=epsilon))
-        allowed, rows = exact.probability(beta=beta), self._judged(terms, X, y)
+        allowed, rows = exact.probability(exact.TINY, beta=beta), self._judged(terms, X, y)
         mechanism = pac.noisy_mistakes(self.rule_.rule, rows.labels, epsilon=budget.epsilon, facts=rows.facts)
         charge = release_fixed(
             terms, rows.data, mechanism, table=rows.table, memo="certificate", alone=budget, what="certificate"

@@ -189,7 +189,7 @@ def sample_size(
     kind: str, alpha: Any, beta: Any, epsilon: Any, delta: Any, neighbours: Any, method: str, **numbers: Any
 ) -> int:
     """How many rows make the error at most alpha with probability 1 - beta, by one method or by the best."""
-    wanted, sure = float(exact.probability(alpha=alpha)), exact.probability(beta=beta)
+    wanted, sure = float(exact.probability(exact.TINY, alpha=alpha)), exact.probability(exact.TINY, beta=beta)
 
     def number(name: str) -> int:
         return exact.whole(**{name: numbers[name]})

@@ -250,7 +250,7 @@ def plan(
         relation,
         None if size is None else exact.whole(size=size),
         wanted,
-        exact.probability(beta=beta),
+        exact.probability(exact.TINY, beta=beta),
         Funds.of(promised) if left is None else left.funds,
         numbers,
         left,
