@@ -229,6 +229,18 @@ def test_a_count_is_also_the_count_of_the_others():
     assert memory.interval(men) == (pytest.approx(N - high), pytest.approx(N - low))
 
 
+def test_of_many_sums_of_groups_those_with_the_least_noise_are_looked_at():
+    young = Among("age", [0, 1, 2, 3, 4])
+    memory, half = opened()._answers.knowledge, Count(young)
+    for order in range(40, 0, -1):
+        memory.learn(measured(Histogram("region", young), [250] * 4, scale=float(order), order=order))
+    found = memory.about(half)
+    assert {one.scale for one, _ in found} == {float(order) for order in range(1, 33)}
+    assert all(groups.tolist() == [0, 1, 2, 3] for _, groups in found)
+    low, high = memory.interval(half)
+    assert low <= 1000 <= high
+
+
 @pytest.mark.parametrize("orders", [(1, 2), (2, 1)])
 def test_where_measurements_contradict_each_other_the_newest_counts(orders):
     memory, question = opened()._answers.knowledge, Count(Equals("sex", "F"))

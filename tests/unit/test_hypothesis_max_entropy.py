@@ -253,6 +253,18 @@ def test_a_strong_dependence_is_fitted():
     assert np.abs(found.total * found.hypothesis.marginal(("a", "b")) - table).max() < 5
 
 
+def test_a_fit_of_many_single_counts_ends_early_and_near_them(monkeypatch):
+    table = a_table(11)
+    counts = [seen(Count(Equals("a", code)), marginal(table, ("a",))[code], 1.0) for code in range(SIZES["a"])]
+    parts, _ = module.parts_of(counts, DOMAIN, SIZES)
+    marginals, _ = module.parts_of(exact_pairs(table), DOMAIN, SIZES)
+    assert module.EntropyProblem(marginals, SIZES, 1.0).looks > module.EntropyProblem(parts, SIZES, 1.0).looks
+    monkeypatch.setattr(module, "_COUNT", module._WORK)
+    assert module.EntropyProblem(parts, SIZES, 1.0).looks == module._FEWEST
+    found = fit(counts, DOMAIN, total=table.sum())
+    assert np.allclose(found.total * found.hypothesis.marginal(("a",)), marginal(table, ("a",)), rtol=0.02)
+
+
 def test_the_same_measurements_give_the_same_bytes():
     table = a_table(10)
     one, other = (fit(exact_pairs(table), DOMAIN, total=None) for _ in range(2))

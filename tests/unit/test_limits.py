@@ -292,6 +292,22 @@ def test_terms_and_sizes_that_floats_do_not_hold_are_refused_free():
         wider.ask("SELECT SUM(x) FROM people")
 
 
+@pytest.mark.parametrize("name", ["alpha", "beta"])
+def test_a_probability_that_floats_take_for_0_is_refused_wherever_it_is_given(name):
+    rows = {"age": [*range(10)] * 10, "sex": ["F", "M"] * 50}
+    table = dp.Table(rows, dp.Domain(age=dp.Number(0, 9, step=1), sex=dp.Category("F", "M")), name="people")
+    ledger, tiny = dp.Ledger.in_memory(dp.Budget(5, 1e-6), table), {name: "1e-350"}
+    doors = [lambda: dp.BoxClassifier(epsilon=1, ledger=ledger, **tiny).fit(table, "sex", features=["age"])]
+    doors += [lambda: dp.ConjunctionClassifier.sample_size(**{"alpha": 0.1, **tiny}, d=5, k=2, epsilon=1)]
+    if name == "beta":
+        doors += [lambda: dp.suggest_bounds(table, column="age", epsilon=1, ledger=ledger, **tiny)]
+        doors += [lambda: dp.interior_point([1, 2, 3], column=dp.Number(0, 9, step=1), epsilon=1, **tiny)]
+    for door in doors:
+        with pytest.raises(ParameterError, match=f"{name} must be at least 1e-100"):
+            door()
+    assert ledger.spent().pure == ledger.spent().renyi == 0
+
+
 # Files.
 
 CSV = dp.Domain(a=dp.Number(0, 9, step=1), b=dp.Category("x", other="o"))
