@@ -450,8 +450,9 @@ class _Objective:
         the rows are ordered, cut or spread. Where many rows are equal it may be a poor one.
         """
         level = sum(count >= _FEW for count in self.halves) - 1
-        lines = self.data.exact_gather(functools.partial(_sampled, self.known.risk, level))
-        sample = lines[:, np.lexsort(lines)]
+        rows = np.ascontiguousarray(self.data.exact_gather(functools.partial(_sampled, self.known.risk, level)).T)
+        order = rows.view(np.dtype((np.void, rows.strides[0]))).ravel().argsort()  # by the bytes of the rows
+        sample = rows[order].T
         point, _ = self._newton(np.zeros(self.known.dimension), sample, self.known.dimension)
         return self._newton(point, None, math.inf)
 
@@ -659,9 +660,10 @@ def _sampled(risk: Risk, level: int, batch: Batch) -> Ints:
 
 def _leading_zeros(rows: Floats, codes: Any) -> Ints:
     """Of a hash of each row: at least j for about one row in 2^j. At most _LEVELS - 1."""
-    words = codes.astype(np.uint64)
-    for column in rows.T:
-        words = words * np.uint64(0x9E3779B97F4A7C15) + column.astype(np.int64).view(np.uint64)
+    powers = np.uint64(0x9E3779B97F4A7C15) ** np.arange(rows.shape[1], -1, -1, dtype=np.uint64)  # modulo 2^64
+    words = codes.astype(np.uint64) * powers[0] + np.einsum(
+        "ij,j->i", rows.astype(np.int64).view(np.uint64), powers[1:]
+    )
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     # frexp rounds a word to 53 bits, which may move it across a power of two: the same for equal rows.
