@@ -50,6 +50,14 @@ QUERIES = [
 ]
 
 
+@pytest.fixture(scope="module")
+def run():
+    """One engine for all tests of this file: a process takes longer to start than to count these rows."""
+    made = dp.Processes(2)
+    yield made
+    made.close()
+
+
 def spelled_rows(rows=4000, seed=1):
     rng = random.Random(seed)
     picked = {"number": NUMBERS, "wide": NUMBERS, "level": SPELLED, "flag": FLAGS, "day": DAYS, "note": SPELLED}
@@ -70,7 +78,7 @@ def plain(found):
 
 
 @pytest.mark.parametrize("more", [{}, {"unit": "person", "rows_per_unit": 3}], ids=["rows", "persons"])
-def test_spelled_entries_of_csv_files_count_as_in_memory(more, tmp_path):
+def test_spelled_entries_of_csv_files_count_as_in_memory(more, run, tmp_path):
     columns = spelled_rows()
     memory = dp.Table(written(tmp_path / "all.csv", columns), DOMAIN, name="people", **more)
     folder = tmp_path / "parts"
@@ -78,8 +86,7 @@ def test_spelled_entries_of_csv_files_count_as_in_memory(more, tmp_path):
     for place in range(3):
         part = {name: values[place * 1400 : (place + 1) * 1400] for name, values in columns.items()}
         written(folder / f"{place}.csv", part)
-    with_engine = dp.Processes(2)
-    table = dp.FilesTable(folder / "*.csv", DOMAIN, run=with_engine, name="people", **more)
+    table = dp.FilesTable(folder / "*.csv", DOMAIN, run=run, name="people", **more)
     assert table.facts == memory.facts
     for query in QUERIES:
         expected = plain(memory.exact_sum(query))
@@ -89,14 +96,13 @@ def test_spelled_entries_of_csv_files_count_as_in_memory(more, tmp_path):
         assert (pushed is None) == (bool(more) and type(query) is dp.Persons), query
         assert plain(DistinctRows(table).exact_sum(query)) == expected, query
     table.close()
-    with_engine.close()
 
 
 FLOATS = [math.nan, math.inf, -math.inf, -0.0, 0.0, 0.1 + 0.2, 0.3, 1e308, 5e-324, 2.0**53, -1.0, 99.95, 100.5, None]
 
 
 @pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
-def test_floats_that_no_sql_encodes_are_counted_over_staged_codes(kind, tmp_path):
+def test_floats_that_no_sql_encodes_are_counted_over_staged_codes(kind, run, tmp_path):
     rng = random.Random(2)
     values = [rng.choice(FLOATS) for _ in range(3000)]
     rows = pa.table({"x": pa.array(values, kind, from_pandas=False), "person": [rng.randrange(900) for _ in values]})
@@ -104,7 +110,6 @@ def test_floats_that_no_sql_encodes_are_counted_over_staged_codes(kind, tmp_path
     domain = dp.Domain(x=dp.Number("-0.5", "100.5", step="0.1", missing=True))
     stage = tmp_path / "stage"
     stage.mkdir()
-    run = dp.Processes(1)
     makers = [
         ({}, lambda **more: dp.FilesTable(tmp_path / "rows.parquet", domain, run=run, stage=stage, **more)),
         (
@@ -117,19 +122,16 @@ def test_floats_that_no_sql_encodes_are_counted_over_staged_codes(kind, tmp_path
         for query in (dp.Histogram("x"), dp.Sum("x"), dp.Count(dp.Missing("x"))):
             assert table._push.sum(query) is not None
             assert plain(table.exact_sum(query)) == plain(memory.exact_sum(query)), query
-    run.close()
 
 
-def test_files_of_different_types_are_not_pushed_and_count_the_same(tmp_path):
+def test_files_of_different_types_are_not_pushed_and_count_the_same(run, tmp_path):
     """DuckDB would read the second file as the first one's type: a number that does not fit, or is rounded."""
     parquet.write_table(pa.table({"x": pa.array([1, 2], pa.int8())}), tmp_path / "a.parquet")
     parquet.write_table(pa.table({"x": pa.array([300, 2**40], pa.int64())}), tmp_path / "b.parquet")
     parquet.write_table(pa.table({"x": pa.array([0.3, 7.0], pa.float64())}), tmp_path / "c.parquet")
-    run = dp.Processes(1)
     table = dp.FilesTable(tmp_path, dp.Domain(x=dp.Number(0, 1000, step="0.1")), run=run)
     assert table._push is None
     assert int(table.exact_sum(dp.Sum("x"))) == 10 + 20 + 3000 + 10000 + 3 + 70
-    run.close()
 
 
 MOMENTS = [
@@ -158,7 +160,7 @@ TYPES = {
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_every_type_of_a_parquet_file_counts_as_in_memory(name, tmp_path):
+def test_every_type_of_a_parquet_file_counts_as_in_memory(name, run, tmp_path):
     column, declared = TYPES[name]
     path, stage = tmp_path / "rows.parquet", tmp_path / "stage"
     stage.mkdir()
@@ -166,7 +168,6 @@ def test_every_type_of_a_parquet_file_counts_as_in_memory(name, tmp_path):
     domain, query = dp.Domain(c=declared), dp.Histogram("c")
     values = column.cast(pa.string()) if name == "string view" else column
     expected = plain(dp.Table(pa.table({"c": values}), domain).exact_sum(query))
-    run = dp.Processes(1)
     tables = [
         dp.Table(path, domain),
         dp.ParquetTable(path, domain),
@@ -176,4 +177,3 @@ def test_every_type_of_a_parquet_file_counts_as_in_memory(name, tmp_path):
     for table in tables:
         assert plain(table.exact_sum(query)) == expected
     assert tables[-1]._push.sum(query) is not None
-    run.close()
