@@ -63,6 +63,7 @@ KIND_WORDS = {
     "moment": "dates",
 }
 _INT64 = np.iinfo(np.int64)
+_WITH_NAN = {"float", "decimal", "moment"}  # kinds that have a value for what is missing
 _CACHED = 2**16  # entries that are put on their grid together: half a megabyte
 _SPELLED_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\Z")
 _SPELLED_INFINITY = re.compile(r"([+-]?)inf(inity)?\Z", re.IGNORECASE)
@@ -194,16 +195,23 @@ def _nothing(size: int, where: Any = ...) -> Values:
 
 def _read_objects(entries: Sequence[Any]) -> list[Values]:
     """Entries of a Python sequence, split by kind; kinds that do not go together are refused."""
-    kinds = np.array([_kind(entry) for entry in entries], dtype=object)
-    present = {str(kind) for kind in kinds} - {"nothing"}
+    by_type = {type_: _kind(entry) for type_, entry in {type(entry): entry for entry in entries}.items()}
+    found = [by_type[type(entry)] for entry in entries]
+    if _WITH_NAN & set(found):
+        found = [
+            "nothing" if kind in _WITH_NAN and _is_nan(entry) else kind
+            for kind, entry in zip(found, entries, strict=True)
+        ]
+    kinds, all_kinds = np.array(found, dtype=object), set(found)
+    present = all_kinds - {"nothing"}
     if len(present) > 1 and not present <= {"whole", "float", "decimal"}:
         raise SchemaError(f"it must be of one kind, found {', '.join(sorted(KIND_WORDS[kind] for kind in present))}")
     if not present:
         return [_nothing(len(entries))]
     parts = []
-    for kind in sorted({*present, "nothing"}):
+    for kind in sorted(all_kinds):
         where = np.asarray(kinds == kind, dtype=bool)
-        chosen = [entry for entry, here in zip(entries, where, strict=True) if here]
+        chosen = entries if len(all_kinds) == 1 else [entry for entry, here in zip(entries, where, strict=True) if here]
         places = {text: place for place, text in enumerate(dict.fromkeys(chosen))} if kind == "text" else {}
         if kind == "nothing":
             parts.append(_nothing(len(chosen), where))
@@ -223,13 +231,17 @@ def _read_objects(entries: Sequence[Any]) -> list[Values]:
 
 
 def _kind(entry: Any) -> str:
+    """The kind of an entry, which its type decides; a NaN is a number here."""
     if entry is None or type(entry).__name__ in ("NAType", "NaTType"):
         return "nothing"
     kind = kind_of(entry)
     if kind is None:
         raise SchemaError(f"it must hold numbers, text, dates, booleans or nulls, found {type(entry).__name__}")
-    missing = kind in ("float", "decimal", "moment") and getattr(entry, "is_nan", lambda: entry != entry)()
-    return "nothing" if missing else kind
+    return kind
+
+
+def _is_nan(entry: Any) -> bool:
+    return bool(getattr(entry, "is_nan", lambda: entry != entry)())
 
 
 def objects(entries: Sequence[Any]) -> npt.NDArray[Any]:
