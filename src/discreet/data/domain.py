@@ -873,8 +873,12 @@ def spell(value: Fraction) -> str:
         places += 1
     if rest != 1 or places > 30:
         return f"{value.numerator}/{value.denominator}"
-    digits = f"{abs(value.numerator) * 10**places // value.denominator:0{places + 1}d}"
-    sign = "-" if value < 0 else ""
+    return decimal(int(value * 10**places), places)
+
+
+def decimal(units: int, places: int) -> str:
+    """Units of the last of so many digits after the point, as a decimal."""
+    sign, digits = "-" if units < 0 else "", f"{abs(units):0{places + 1}d}"
     return f"{sign}{digits[:-places]}.{digits[-places:]}" if places else f"{sign}{digits}"
 
 
