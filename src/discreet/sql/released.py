@@ -26,10 +26,10 @@ from discreet.sql.expressions import (
     power,
     power_span,
 )
-from discreet.sql.grammar import SUBQUERY, From, Node, Ordering, SelectQuery
+from discreet.sql.grammar import COMPARISONS, SUBQUERY, From, Node, Ordering, SelectQuery
 from discreet.sql.naming import SHAPES, calls, ordinal, signature, written
 from discreet.sql.over_groups import Gathered, Labelled, OfKeys, Over
-from discreet.sql.rows import CALLS, MAX_TABLE, NUMERIC, WHOLE, cases, compare, compiled
+from discreet.sql.rows import CALLS, MAX_TABLE, NUMERIC, WHOLE, cases, compare, compiled, half_away
 from discreet.sql.scope import Meaning, Scope
 from discreet.sql.source import AGGREGATES, Source, folded, shown
 from discreet.sql.statement import OutputColumn, Sorting, Statement
@@ -261,11 +261,8 @@ def _digits(node: Node) -> Fraction:
 
 
 def _rounded(value: Any, digits: int) -> Any:
-    """Half away from zero."""
-    ten = Fraction(10) ** digits
-    scaled = Fraction(value) * ten
-    found = Fraction(math.floor(abs(scaled) + Fraction(1, 2)) * (1 if scaled >= 0 else -1)) / ten
-    return int(found) if found.denominator == 1 and not isinstance(value, float) else float(found)
+    found = half_away(Fraction(value), digits)
+    return int(found) if found.denominator == 1 and type(value) is not float else float(found)
 
 
 def _round_even(value: Any) -> int:
@@ -355,7 +352,7 @@ def _is(scope: Scope, node: Node, value: Any) -> bool:
 
 
 _CONDITIONS: dict[str, Callable[..., Any]] = {
-    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), _compared),
+    **dict.fromkeys(COMPARISONS, _compared),
     "and": all_of,
     "or": all_of,
     "not": lambda scope, node, value: None if value is None else not value,

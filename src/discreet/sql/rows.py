@@ -19,21 +19,8 @@ import numpy as np
 
 from discreet.data import Column
 from discreet.predicate import Among, And, Between, Equals, Missing, Or, Predicate
-from discreet.sql.dates import (
-    PARTS,
-    PERIODS,
-    date_diff,
-    date_part,
-    date_trunc,
-    last_day,
-    made_date,
-    read_date,
-    read_moment,
-    seen_period,
-    shifted,
-    written_date,
-)
-from discreet.sql.grammar import SUBQUERY, Node
+from discreet.sql import dates
+from discreet.sql.grammar import COMPARISONS, SUBQUERY, Node
 from discreet.sql.scope import Scope
 from discreet.sql.source import shown
 
@@ -59,7 +46,7 @@ def plain_value(column: Column, code: int) -> Any:
     if code == column.missing_code:
         return None
     if column.calendar:
-        return read_moment(str(column.label(code)))
+        return dates.read_moment(str(column.label(code)))
     value: Any = column.value(code)  # type: ignore[union-attr]
     return Fraction(value) if type(value) is int else value
 
@@ -73,13 +60,13 @@ def plain_values(column: Column) -> tuple[Any, ...]:
 def seen_periods(scope: Scope, node: Node, into: dict[str, str]) -> None:
     """Say which period of each column of dates is all that an expression looks at: YEAR(day) looks at years."""
     scope, node = scope.through(node)
-    period = seen_period(node)
+    period = dates.seen_period(node)
     for part in node.parts:
         found = scope.column(part)
         if found is None:
             seen_periods(scope, part, into)
         elif found[1].calendar:
-            into[found[0]] = min(into.get(found[0], "year"), period or "second", key=PERIODS.index)
+            into[found[0]] = min(into.get(found[0], "year"), period or "second", key=dates.PERIODS.index)
 
 
 class CellValues:
@@ -188,7 +175,7 @@ def compiled(scope: Scope, node: Node) -> Run:
         literal = node.value
         return lambda row: literal
     if node.kind == "date":
-        day = read_date(scope, node)
+        day = dates.read_date(scope, node)
         return lambda row: day
     maker = _MAKERS.get(node.kind)
     if node.kind == "select":
@@ -227,7 +214,7 @@ def kind_of(value: Any) -> str:
 
 def arithmetic(scope: Scope, node: Node, left: Any, right: Any) -> Any:
     if isinstance(left, datetime.date) and node.kind in "+-" and type(right) in (Fraction, tuple):
-        return shifted(scope, node, left, right)
+        return dates.shifted(scope, node, left, right)
     if isinstance(left, datetime.date) and isinstance(right, datetime.date) and node.kind == "-":
         return Fraction((_dated(scope, node, left, right) - _dated(scope, node, right, left)).days)
     one, other = (as_number(scope, node, each) for each in (left, right))
@@ -263,7 +250,7 @@ def compare(scope: Scope, node: Node, left: Any, right: Any) -> bool:
 def _dated(scope: Scope, node: Node, one: Any, other: Any) -> Any:
     """A text beside a date is a date, and a day beside a moment is its beginning."""
     if type(one) is str and isinstance(other, datetime.date):
-        one = read_date(scope, Node("date", node.start, (), one))
+        one = dates.read_date(scope, Node("date", node.start, (), one))
     if type(one) is datetime.date and isinstance(other, datetime.datetime):
         return datetime.datetime.combine(one, datetime.time())
     return one
@@ -462,10 +449,14 @@ def _call(scope: Scope, node: Node) -> Run:
 
 
 def rounded(scope: Scope, node: Node, value: Any, digits: Any = Fraction(0)) -> Fraction:
-    """Half away from zero, as duckdb rounds decimals."""
-    ten = Fraction(10) ** int(as_number(scope, node, digits))
-    scaled = as_number(scope, node, value) * ten
-    return Fraction(math.floor(abs(scaled) + Fraction(1, 2)) * (1 if scaled >= 0 else -1)) / ten
+    digits = int(as_number(scope, node, digits))
+    return half_away(as_number(scope, node, value), digits)
+
+
+def half_away(value: Fraction, digits: int) -> Fraction:
+    """A number rounded to these digits, half away from zero, as duckdb rounds decimals."""
+    scaled = value * Fraction(10) ** digits
+    return Fraction(math.floor(abs(scaled) + Fraction(1, 2)) * (1 if scaled >= 0 else -1)) / Fraction(10) ** digits
 
 
 def _power(scope: Scope, node: Node, base: Any, exponent: Any) -> Fraction:
@@ -506,7 +497,7 @@ def _numeric(function: Callable[[Fraction], Any]) -> Callable[..., Fraction]:
 
 
 def _part(unit: str) -> Callable[..., Any]:
-    return lambda scope, node, value: date_part(scope, node, unit, value)
+    return lambda scope, node, value: dates.date_part(scope, node, unit, value)
 
 
 CALLS: dict[str, tuple[int, int, Callable[..., Any]]] = {
@@ -541,18 +532,18 @@ CALLS: dict[str, tuple[int, int, Callable[..., Any]]] = {
     "ENDS_WITH": (2, 2, _text_of(lambda value, part: value.endswith(part))),
     "CONTAINS": (2, 2, _text_of(lambda value, part: part in value)),
     "CONCAT": (1, 8, _concatenated),
-    "STRFTIME": (2, 2, written_date),
-    "DATE_DIFF": (3, 3, date_diff),
-    "LAST_DAY": (1, 1, last_day),
-    "MAKE_DATE": (3, 3, made_date),
-    "DATE_TRUNC": (2, 2, date_trunc),
-    "DATE_PART": (2, 2, date_part),
-    **{name: (1, 1, _part(name)) for name in (*PARTS, "WEEKOFYEAR", "DAYOFMONTH", "WEEKDAY")},
+    "STRFTIME": (2, 2, dates.written_date),
+    "DATE_DIFF": (3, 3, dates.date_diff),
+    "LAST_DAY": (1, 1, dates.last_day),
+    "MAKE_DATE": (3, 3, dates.made_date),
+    "DATE_TRUNC": (2, 2, dates.date_trunc),
+    "DATE_PART": (2, 2, dates.date_part),
+    **{name: (1, 1, _part(name)) for name in (*dates.PARTS, "WEEKOFYEAR", "DAYOFMONTH", "WEEKDAY")},
 }
 
 _MAKERS: dict[str, Callable[[Scope, Node], Run]] = {
     **dict.fromkeys(("+", "-", "*", "/", "//", "%"), _of_parts(arithmetic)),
-    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), _of_parts(compare)),
+    **dict.fromkeys(COMPARISONS, _of_parts(compare)),
     "||": _of_parts(_concatenated),
     "minus": _of_parts(minus),
     "interval": lambda scope, node: lambda row: node.value,
