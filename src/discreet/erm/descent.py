@@ -44,7 +44,7 @@ import numpy as np
 from discreet.core import Exact, Funds, Guarantee, ParameterError, Rng, exact
 from discreet.data import Dataset, Facts, Floats, Needs
 from discreet.erm.gradient import Pass, pass_over
-from discreet.erm.risk import Constants, Risk, public_size
+from discreet.erm.risk import Constants, Risk, checked_risk, public_size
 from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, Promise, calibrate
 
 _WORK = 2**28  # entries of the features that all passes together may read, beyond the first 256 passes
@@ -300,13 +300,11 @@ class Descent:
     schedule: Schedule
 
     def __post_init__(self) -> None:
-        if not isinstance(self.risk, Risk):
-            raise ParameterError(f"risk must be a Risk, found {self.risk!r}")
+        exact.convert(self, risk=checked_risk, steps=exact.whole)
         if not hasattr(self.noise, "draw"):
             raise ParameterError(f"noise must be a GaussianNoise or another noise, found {self.noise!r}")
         if not isinstance(self.schedule, Schedule):
             raise ParameterError(f"schedule must be Accelerated(rate) or another schedule, found {self.schedule!r}")
-        exact.freeze(self, steps=exact.whole(steps=self.steps))
 
     def guarantee(self, facts: Facts) -> Guarantee:
         over = self._over(facts)

@@ -194,6 +194,13 @@ class Risk:
         return self.penalty.ridge * size * unit**2 / 2, self.penalty.lasso * size * unit
 
 
+def checked_risk(risk: object) -> Risk:
+    """The risk, if it is one."""
+    if not isinstance(risk, Risk):
+        raise ParameterError(f"risk must be a Risk, found {risk!r}")
+    return risk
+
+
 def public_size(facts: Facts) -> int:
     """The number a sum of losses is divided by."""
     if facts.size is None:
