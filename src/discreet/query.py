@@ -116,6 +116,7 @@ from discreet.row_functions import (
     key_cells,
     key_columns,
     key_sizes,
+    number_of,
     values,
 )
 from discreet.row_functions import Key as GroupKey
@@ -268,7 +269,32 @@ _CELL_ADDED = Sensitivity(l1=1, l2_squared=1, linf=1, range=1)
 _CELL_REPLACED = Sensitivity(l1=2, l2_squared=2, linf=1, range=2)
 
 
-class Histogram(_OverColumns, _Counting):
+class _CountOfCells(_Counting):
+    """How many rows are in each cell of an array: what a Histogram and a GroupCount have in common."""
+
+    __slots__ = ()
+    where: Predicate
+
+    def shape(self, domain: Domain) -> tuple[int, ...]:
+        raise NotImplementedError
+
+    def places(self, batch: Batch) -> Codes:
+        raise NotImplementedError
+
+    def partial(self, batch: Batch) -> IntArray:
+        return self.weighted(batch, None)
+
+    def weighted(self, batch: Batch, counts: Codes | None) -> IntArray:
+        shape, cell = self.shape(batch.domain), self.places(batch)
+        if self.where != EVERYTHING:
+            mask = self.where.mask(batch)
+            cell, counts = cell[mask], None if counts is None else counts[mask]
+        # By counts the sums are floats, but exact: whole numbers up to MAX_ROWS, far below 2^53.
+        sums = np.bincount(cell, weights=counts, minlength=math.prod(shape))
+        return sums.astype(np.int64, copy=False).reshape(shape)
+
+
+class Histogram(_OverColumns, _CountOfCells):
     """How many rows are in each cell of the product of the columns' levels, among those that satisfy a predicate.
 
     The result has one axis for each column, indexed by its codes (a missing level included).
@@ -308,18 +334,6 @@ class Histogram(_OverColumns, _Counting):
         """The meaning of each cell, in the order of the flattened result: one level or number for each column."""
         return list(itertools.product(*(facts.domain.column(name).labels() for name in self.columns)))
 
-    def partial(self, batch: Batch) -> IntArray:
-        return self.weighted(batch, None)
-
-    def weighted(self, batch: Batch, counts: Codes | None) -> IntArray:
-        shape, cell = self.shape(batch.domain), self.places(batch)
-        if self.where != EVERYTHING:
-            mask = self.where.mask(batch)
-            cell, counts = cell[mask], None if counts is None else counts[mask]
-        # By counts the sums are floats, but exact: whole numbers up to MAX_ROWS, far below 2^53.
-        sums = np.bincount(cell, weights=counts, minlength=math.prod(shape))
-        return sums.astype(np.int64, copy=False).reshape(shape)
-
     def tallies(self, domain: Domain) -> tuple[Tally, ...]:
         return (Tally(self.where.coded(domain), coded_keys(self.columns, domain), self.shape(domain)),)
 
@@ -328,10 +342,7 @@ class Histogram(_OverColumns, _Counting):
 
     def places(self, batch: Batch) -> Codes:
         """For each row the number of its cell in the flattened result."""
-        cell = np.zeros(batch.rows, dtype=np.int64)
-        for name, size in zip(self.columns, self.shape(batch.domain), strict=True):
-            cell = cell * size + batch[name]
-        return cell
+        return key_cells(self.columns, batch)
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         self.shape(facts.domain)
@@ -410,10 +421,8 @@ class Sum(_OneNumber):
         return self._vector.scope
 
     def weights(self, batch: Batch) -> Floats:
-        column = batch.domain.column(self.column)
-        if not column.bounded:
-            raise ParameterError(f"column {self.column!r} is declared {column!r}: it has no bounded sum")
-        return np.array([value or 0.0 for value in column.labels()], dtype=np.float64)[batch[self.column]]
+        labels = number_of(batch.domain, self.column).labels()
+        return np.array([value or 0.0 for value in labels], dtype=np.float64)[batch[self.column]]
 
     @property
     def _vector(self) -> VectorSum:
@@ -521,12 +530,7 @@ class VectorSum(_OverColumns):
         return column if len(self.columns) == 1 and isinstance(column, Vector) else None
 
     def _numbers(self, domain: Domain) -> tuple[Number, ...]:
-        columns = tuple(domain.column(name) for name in self.columns)
-        for name, column in zip(self.columns, columns, strict=True):
-            if not column.bounded:
-                advice = "; declare its bounds: Number(low, high, step)" if column.ordered and column.coded else ""
-                raise ParameterError(f"column {name!r} is declared {column!r}: it has no bounded sum{advice}")
-        return tuple(column for column in columns if column.bounded)
+        return tuple(number_of(domain, name) for name in self.columns)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -570,11 +574,6 @@ class _InGroups(_OfRows):
         check_keys(self.keys)
         predicates((self.where,))
 
-    def _chosen(self, batch: Batch, counts: Codes | None) -> tuple[Codes, Mask, Codes | None]:
-        """The groups of the rows that count, which rows these are, and how often each stands."""
-        mask = self.rows(batch.domain).mask(batch)
-        return self.places(batch)[mask], mask, None if counts is None else counts[mask]
-
 
 class _CountInGroups(_InGroups, _Counting):
     """A number of rows, or of persons, in each group; for tallies every row is a person."""
@@ -592,7 +591,7 @@ class _CountInGroups(_InGroups, _Counting):
         return found[0].counted(self.shape(domain))
 
 
-class GroupCount(_CountInGroups):
+class GroupCount(_CountInGroups, _CountOfCells):
     """How many rows are in each group, among those that satisfy a predicate.
 
     Theorem.   As for Histogram: a row is in one group. add-remove: |d|_1 = |d|_2^2 = |d|_inf = 1; replace-one: |d|_1 =
@@ -602,14 +601,6 @@ class GroupCount(_CountInGroups):
 
     __slots__ = ()
     NAME: ClassVar[str] = "group-count/1"
-
-    def partial(self, batch: Batch) -> IntArray:
-        return self.weighted(batch, None)
-
-    def weighted(self, batch: Batch, counts: Codes | None) -> IntArray:
-        place, _, times = self._chosen(batch, counts)
-        shape = self.shape(batch.domain)
-        return np.bincount(place, times, math.prod(shape)).astype(np.int64, copy=False).reshape(shape)
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         self.where.check(facts.domain)
@@ -656,8 +647,9 @@ class GroupSum(_InGroups):
 
     def weighted(self, batch: Batch, counts: Codes | None) -> IntArray:
         check_value(self.value, batch.domain)
-        place, mask, times = self._chosen(batch, counts)
-        steps, shape = self.value.steps(batch)[mask], self.shape(batch.domain)
+        mask, shape = self.rows(batch.domain).mask(batch), self.shape(batch.domain)
+        place, steps = self.places(batch)[mask], self.value.steps(batch)[mask]
+        times = None if counts is None else counts[mask]
         if self._small(batch.domain):
             return _group_sums(place, steps, times, math.prod(shape)).reshape(shape)
         upper, lower = (

@@ -65,29 +65,29 @@ class Regularizer:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Ridge(Regularizer):
-    """(strength / 2) |w|^2."""
-
-    NAME: ClassVar[str] = "ridge/1"
+class _OfStrength(Regularizer):
     strength: Fraction
 
     def __init__(self, strength: Exact) -> None:
         exact.freeze(self, strength=exact.moderate(strength=strength))
+
+
+class Ridge(_OfStrength):
+    """(strength / 2) |w|^2."""
+
+    __slots__ = ()
+    NAME: ClassVar[str] = "ridge/1"
 
     @property
     def ridge(self) -> Fraction:
         return self.strength
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class Lasso(Regularizer):
+class Lasso(_OfStrength):
     """strength * |w|_1."""
 
+    __slots__ = ()
     NAME: ClassVar[str] = "lasso/1"
-    strength: Fraction
-
-    def __init__(self, strength: Exact) -> None:
-        exact.freeze(self, strength=exact.moderate(strength=strength))
 
     @property
     def lasso(self) -> Fraction:
