@@ -250,7 +250,8 @@ def compare(scope: Scope, node: Node, left: Any, right: Any) -> bool:
 def _dated(scope: Scope, node: Node, one: Any, other: Any) -> Any:
     """A text beside a date is a date, and a day beside a moment is its beginning."""
     if type(one) is str and isinstance(other, datetime.date):
-        one = dates.read_date(scope, Node("date", node.start, (), one))
+        moment = dates.read_date(scope, Node("date", node.start, (), one))
+        one = moment if isinstance(other, datetime.datetime) else dates.day_of(moment)
     if type(one) is datetime.date and isinstance(other, datetime.datetime):
         return datetime.datetime.combine(one, datetime.time())
     return one
@@ -377,8 +378,8 @@ def _cast(scope: Scope, node: Node) -> Run:
 
 def _as_moment(scope: Scope, node: Node, value: Any) -> Any:
     """A date, without its time of day unless the cast is to a timestamp."""
-    found = _dated(scope, node, value, datetime.date.min)
-    return found.date() if node.value == "DATE" and isinstance(found, datetime.datetime) else found
+    found = dates.as_date(scope, node, value)
+    return dates.day_of(found) if node.value == "DATE" else found
 
 
 WHOLE = frozenset(["INTEGER", "INT", "BIGINT", "SMALLINT", "TINYINT", "INT64", "INT4", "INT8", "SIGNED"])
