@@ -173,11 +173,6 @@ def _is_null(entry: exp.Expression) -> exp.Expression:
     return exp.Is(this=entry.copy(), expression=exp.Null())
 
 
-def _decimal(units: int, digits: int) -> exp.Expression:
-    """A decimal literal of exactly these digits after the point."""
-    return exp.cast(_words(decimal(units, digits)), f"DECIMAL({_LONGEST_DECIMAL}, {digits})")
-
-
 def _moment(seconds: int, kind: str) -> exp.Expression:
     """A literal of an instant."""
     if kind == "date":
@@ -261,7 +256,10 @@ def _is_level(entry: exp.Expression, level: Any, source: SqlSource, dialect: Dia
 
 def _literal(units: int, source: SqlSource) -> exp.Expression:
     """A number in the entry's own type."""
-    return _number(units) if source.kind == "whole" else _decimal(units, source.digits or 0)
+    if source.kind == "whole":
+        return _number(units)
+    digits = source.digits or 0
+    return exp.cast(_words(decimal(units, digits)), f"DECIMAL({_LONGEST_DECIMAL}, {digits})")
 
 
 Branches = tuple[Sequence[tuple[exp.Expression, exp.Expression]], exp.Expression]

@@ -167,9 +167,11 @@ def signal(risk: Risk, facts: Facts, funds: Funds) -> float:
     except ParameterError:
         return 0.0
     scales = [(law, known.rough_scale(law, funds)) for law in LAWS]
-    noises = [_length(known, law(scale)) for law, scale in scales if scale is not None]
+    noises = [
+        law(scale).squared_length(known.dimension, unit=Fraction(0)) for law, scale in scales if scale is not None
+    ]
     people = known.size * facts.neighbours.rows * float(known.slope * known.norm)
-    return people / min(noises) if noises else 0.0
+    return people / math.sqrt(min(noises)) if noises else 0.0
 
 
 def propose(risk: Risk, *, facts: Facts, funds: Funds) -> ObjectivePerturbation:
@@ -180,10 +182,6 @@ def propose(risk: Risk, *, facts: Facts, funds: Funds) -> ObjectivePerturbation:
 
     made = admitted(functools.partial(with_law, law) for law in LAWS)
     return min(made, key=lambda each: _excess(each, _PublicNumbers(risk, each.ridge, facts)))
-
-
-def _length(known: _PublicNumbers, noise: VectorNoise) -> float:
-    return math.sqrt(noise.squared_length(known.dimension, unit=Fraction(0)))
 
 
 def _with_law(known: _PublicNumbers, law: type[VectorNoise], funds: Funds) -> ObjectivePerturbation:
@@ -376,7 +374,7 @@ class _Objective:
 
         A step after which the gradient is longer is halved: where the curvature jumps, the whole may be too long.
         """
-        units = _rounded([Fraction(each) / self.grain for each in point.tolist()])
+        units = self._in_grains(point)
         secants, best, shortest, step, halved = _Secants(inverse), units, math.inf, point, 0
         for _ in range(_NEWTON):
             gradient = self.gradient(units)
@@ -412,7 +410,7 @@ class _Objective:
         return sum((each**2 for each in gradient), Fraction(0)) <= self.enough**2
 
     def _in_grains(self, step: Floats) -> list[int]:
-        return _rounded([Fraction(each) / self.grain for each in step.tolist()])
+        return [round(Fraction(each) / self.grain) for each in step.tolist()]
 
     def gradient(self, units: list[int]) -> list[Fraction]:
         """At this point: exact but for the slopes, of which each depends on one row alone."""
@@ -653,10 +651,6 @@ def _leading_zeros(rows: Floats, codes: Any) -> Ints:
 def _whole(values: Floats) -> Ints:
     """The nearest integers, of what is no number 0."""
     return np.asarray(np.nan_to_num(np.clip(np.rint(values), -(2.0**62), 2.0**62)), dtype=np.int64)
-
-
-def _rounded(values: list[Fraction]) -> list[int]:
-    return [round(value) for value in values]
 
 
 def _limbs(units: list[int]) -> list[Floats]:

@@ -149,18 +149,14 @@ def ranks_within(column: str, funds: Funds, facts: Facts) -> tuple[RankQuantile,
     people = public_size(facts)
 
     def made(q: Fraction, part: Fraction) -> RankQuantile:
-        make = functools.partial(_with_noise, column, q)
-        return calibrate(make, funds=funds.share(part), facts=facts, precision=10)
+        share = funds.share(part)
+        return calibrate(lambda noise: RankQuantile(column, q, 1 / noise), funds=share, facts=facts, precision=10)
 
     median, distance = made(Fraction(1, 2), _OF_MEDIAN), made(1 - _TAILS[0], 1 - _OF_MEDIAN)
     if min(median.rate * Fraction(3, 8), distance.rate * _TAILS[0]) * people < _SURE:
         return None
     tail = min(each for each in _TAILS if distance.rate * people * each >= _SURE)
     return median, made(1 - tail, 1 - _OF_MEDIAN) if tail < _TAILS[0] else distance
-
-
-def _with_noise(column: str, q: Fraction, noise: Fraction) -> RankQuantile:
-    return RankQuantile(column, q, 1 / noise)
 
 
 # Ranges of columns.

@@ -459,7 +459,8 @@ class Tables:
             call = node.parts[0] if node.kind == "filter" else node
             if call.kind != "call" or call.value[0] not in AGGREGATES or len(call.parts) != 1:
                 return replace(node, parts=tuple(map(change, node.parts)))
-            person = folded(_own_name(call.parts[0])) == folded(known.unit or "")
+            (target,) = call.parts
+            person = target.kind == "name" and folded(target.value[1]) == folded(known.unit or "")
             if call.value == ("COUNT", True) and person:
                 many = of_person(replace(node, value=("COUNT", False)) if node is call else node, node.start).parts[0]
                 some = Node(">", node.start, (many, Node("number", node.start, (), Fraction(0))))
@@ -538,8 +539,8 @@ class Tables:
         raise self.asked.refused(source.start, reason, JOINS)
 
 
-def _name(name: str, qualifier: str | None = None) -> Node:
-    return Node("name", 0, (), (qualifier, name))
+def _name(name: str, qualifier: str | None = None, *, start: int = 0) -> Node:
+    return Node("name", start, (), (qualifier, name))
 
 
 def column_names(scope: Scope) -> list[str]:
@@ -589,10 +590,6 @@ def tested(node: Node, inner: SelectQuery) -> Node:
     if inner.having is not None:
         found = Node("and", start, (found, qualified(inner.having, inner.source, None)))
     return filtered(found, some)
-
-
-def _own_name(node: Node) -> str:
-    return str(node.value[1]) if node.kind == "name" else ""
 
 
 def _with_call(node: Node, call: Node) -> Node:
@@ -718,7 +715,7 @@ class _Numbers:
             return compared
         mark = signature(scope, node)
         if mark in self.marks:
-            return _name_at(node, self.keys[self.marks.index(mark)].called)
+            return _name(self.keys[self.marks.index(mark)].called, start=node.start)
         if node.kind == "name":
             inner, meant = scope.through(node)
             if meant is not node and inner.aliases != scope.aliases:
@@ -772,8 +769,4 @@ class _Numbers:
         mark = function, of, where
         if mark not in self.numbers:
             self.numbers[mark] = PersonNumber(self.free(self.wished or written(node)), function, of, 1, where)
-        return _name_at(node, self.numbers[mark].called)
-
-
-def _name_at(node: Node, name: str) -> Node:
-    return Node("name", node.start, (), (None, name))
+        return _name(self.numbers[mark].called, start=node.start)

@@ -69,7 +69,7 @@ class Sentences:
                 return Arithmetic("-", Exactly(0), self.expression(node.parts[0]))
             case "cast" if node.value in NUMERIC:
                 inner = self.expression(node.parts[0])
-                return Rising(_round_even, inner) if node.value in WHOLE else inner
+                return Rising(lambda value: round(Fraction(value)), inner) if node.value in WHOLE else inner
             case "call":
                 return self.call(node)
             case "case":
@@ -265,21 +265,9 @@ def _rounded(value: Any, digits: int) -> Any:
     return int(found) if found.denominator == 1 and type(value) is not float else float(found)
 
 
-def _round_even(value: Any) -> int:
-    return round(Fraction(value))
-
-
-def _root(value: Any) -> float:
-    return math.sqrt(max(0.0, float(value)))
-
-
 def _logarithm(base: float) -> Callable[[Any], Any]:
     """Of what is not above 0 there is none: SQL refuses, an answer has none."""
     return lambda value: math.log(float(value)) / math.log(base) if value > 0 else None
-
-
-def _exponential(value: Any) -> float:
-    return math.exp(min(700.0, float(value)))
 
 
 _GROWING: dict[str, Callable[[Any], Any]] = {
@@ -287,11 +275,11 @@ _GROWING: dict[str, Callable[[Any], Any]] = {
     "CEIL": math.ceil,
     "CEILING": math.ceil,
     "TRUNC": math.trunc,
-    "SQRT": _root,
+    "SQRT": lambda value: math.sqrt(max(0.0, float(value))),
     "LN": _logarithm(math.e),
     "LOG2": _logarithm(2),
     "LOG10": _logarithm(10),
-    "EXP": _exponential,
+    "EXP": lambda value: math.exp(min(700.0, float(value))),
     "SIGN": lambda value: (value > 0) - (value < 0),
 }
 
