@@ -745,9 +745,14 @@ class _Numbers:
             if (distinct and not coded) or name not in ("MIN", "MAX", "COUNT"):
                 scope.refuse(call, f"{written(call)} is not answered of each person", _HINT)
             function = {"MIN": "least", "MAX": "most"}.get(name, "different")
-            return self.called(
-                node, function, column[0] if column is not None and coded else summed(scope, target), where
-            )
+            of = column[0] if column is not None and coded else summed(scope, target)
+            found = self.called(node, function, of, where)
+            if function != "different" or where == EVERYTHING:
+                return found
+            # Of a person with rows, but none of those, COUNT is 0, and the number is missing.
+            rows = self.called(node, "sum", Fixed(1), EVERYTHING)
+            nothing = Node("*", node.start, (rows, _ZERO))
+            return Node("call", node.start, (found, nothing), ("COALESCE", False))
         if name in ("COUNT", "COUNT_IF", "COUNTIF"):
             if name != "COUNT":
                 where = combined(And, [where, rows_where(scope, target)])
