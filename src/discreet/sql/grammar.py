@@ -605,7 +605,7 @@ class _Reader:
                 return self.case(piece.start)
             case "DATE" | "TIMESTAMP":
                 text = self.need("text").text  # of DATE '2024-01-31 12:30' the time of day is cut off
-                return Node("date", piece.start, (), text[:10] if piece.word == "DATE" and text[10:] else text)
+                return Node("date", piece.start, (), text[:10] if piece.word == "DATE" else text)
             case "INTERVAL":
                 return self.interval(piece.start)
             case "EXISTS":

@@ -29,7 +29,19 @@ from discreet.sql.expressions import (
 from discreet.sql.grammar import COMPARISONS, SUBQUERY, From, Node, Ordering, SelectQuery
 from discreet.sql.naming import SHAPES, calls, ordinal, signature, written
 from discreet.sql.over_groups import Gathered, Labelled, OfKeys, Over
-from discreet.sql.rows import CALLS, MAX_TABLE, NUMERIC, WHOLE, cases, compare, compiled, half_away
+from discreet.sql.rows import (
+    CALLS,
+    MAX_TABLE,
+    NUMERIC,
+    WHOLE,
+    all_of,
+    cases,
+    compared,
+    compiled,
+    half_away,
+    inside,
+    listed,
+)
 from discreet.sql.scope import Meaning, Scope
 from discreet.sql.source import AGGREGATES, Source, folded, shown
 from discreet.sql.statement import OutputColumn, Sorting, Statement
@@ -308,44 +320,18 @@ _AFTER: dict[str, Callable[..., Any]] = {
 }
 
 
-def _compared(scope: Scope, node: Node, left: Any, right: Any) -> bool | None:
-    if left is None or right is None:
-        return None
-    exact = [Fraction(each) if type(each) in (int, float) else each for each in (left, right)]
-    return compare(scope, node, *exact)
-
-
-def all_of(scope: Scope, node: Node, *values: Any) -> bool | None:
-    ends = node.kind == "or"
-    return ends if ends in values else None if None in values else not ends
-
-
-def _inside(scope: Scope, node: Node, value: Any, low: Any, high: Any) -> bool | None:
-    above, below = (
-        _compared(scope, Node(">=", node.start), value, low),
-        _compared(scope, Node("<=", node.start), value, high),
-    )
-    found = all_of(scope, Node("and", 0), above, below)
-    return None if found is None else found != node.value
-
-
-def _listed(scope: Scope, node: Node, value: Any, *others: Any) -> bool | None:
-    found = all_of(scope, Node("or", 0), *(_compared(scope, Node("=", node.start), value, other) for other in others))
-    return None if found is None else found != node.value
-
-
 def _is(scope: Scope, node: Node, value: Any) -> bool:
     against, what = node.value
     return (value is {"NULL": None, "TRUE": True, "FALSE": False}[what]) is not bool(against)
 
 
 _CONDITIONS: dict[str, Callable[..., Any]] = {
-    **dict.fromkeys(COMPARISONS, _compared),
+    **dict.fromkeys(COMPARISONS, compared),
     "and": all_of,
     "or": all_of,
     "not": lambda scope, node, value: None if value is None else not value,
-    "between": _inside,
-    "in": _listed,
+    "between": inside,
+    "in": listed,
     "is": _is,
 }
 

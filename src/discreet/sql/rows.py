@@ -187,15 +187,15 @@ def compiled(scope: Scope, node: Node) -> Run:
     return maker(scope, node)
 
 
-def _of_parts(make: Callable[..., Any]) -> Callable[[Scope, Node], Run]:
-    """NULL if a part is; otherwise what `make` makes of the parts."""
+def _of_parts(make: Callable[..., Any], *, strict: bool = True) -> Callable[[Scope, Node], Run]:
+    """What `make` makes of the parts; strict: NULL if a part is."""
 
     def maker(scope: Scope, node: Node) -> Run:
         parts = [compiled(scope, part) for part in node.parts]
 
         def run(row: dict[str, Any]) -> Any:
             values = [part(row) for part in parts]
-            return None if None in values else make(scope, node, *values)
+            return None if strict and None in values else make(scope, node, *values)
 
         return run
 
@@ -257,14 +257,33 @@ def _dated(scope: Scope, node: Node, one: Any, other: Any) -> Any:
     return one
 
 
-def _negated(scope: Scope, node: Node) -> Run:
-    part = compiled(scope, node.parts[0])
+# Conditions have three values; None is neither true nor false.
 
-    def run(row: dict[str, Any]) -> Any:
-        value = part(row)
-        return None if value is None else not as_truth(scope, node, value)
 
-    return run
+def compared(scope: Scope, node: Node, left: Any, right: Any) -> bool | None:
+    if left is None or right is None:
+        return None
+    exact = [Fraction(each) if type(each) in (int, float) else each for each in (left, right)]
+    return compare(scope, node, *exact)
+
+
+def all_of(scope: Scope, node: Node, *values: Any) -> bool | None:
+    """AND of these truths, or OR."""
+    ends = node.kind == "or"
+    return ends if ends in values else None if None in values else not ends
+
+
+def inside(scope: Scope, node: Node, value: Any, low: Any, high: Any) -> bool | None:
+    """BETWEEN."""
+    above = compared(scope, Node(">=", node.start), value, low)
+    found = all_of(scope, Node("and", 0), above, compared(scope, Node("<=", node.start), value, high))
+    return None if found is None else found != node.value
+
+
+def listed(scope: Scope, node: Node, value: Any, *others: Any) -> bool | None:
+    """IN a list."""
+    found = all_of(scope, Node("or", 0), *(compared(scope, Node("=", node.start), value, other) for other in others))
+    return None if found is None else found != node.value
 
 
 def as_truth(scope: Scope, node: Node, value: Any) -> bool:
@@ -273,28 +292,8 @@ def as_truth(scope: Scope, node: Node, value: Any) -> bool:
     return value
 
 
-def _joined(scope: Scope, node: Node) -> Run:
-    parts, ends = [compiled(scope, part) for part in node.parts], node.kind == "or"
-
-    def run(row: dict[str, Any]) -> Any:
-        values = [part(row) for part in parts]
-        truths = [None if value is None else as_truth(scope, node, value) for value in values]
-        return ends if ends in truths else None if None in truths else not ends
-
-    return run
-
-
-def _between(scope: Scope, node: Node) -> Run:
-    value, low, high = node.parts
-    above, below = Node(">=", node.start, (value, low)), Node("<=", node.start, (value, high))
-    inside = Node("and", node.start, (above, below))
-    return compiled(scope, Node("not", node.start, (inside,)) if node.value else inside)
-
-
-def _among(scope: Scope, node: Node) -> Run:
-    value, *others = node.parts
-    equal = Node("or", node.start, tuple(Node("=", node.start, (value, other)) for other in others))
-    return compiled(scope, Node("not", node.start, (equal,)) if node.value else equal)
+def _joined(scope: Scope, node: Node, *values: Any) -> bool | None:
+    return all_of(scope, node, *(None if value is None else as_truth(scope, node, value) for value in values))
 
 
 def like(scope: Scope, node: Node, value: Any, pattern: Any, escape: Any = None) -> bool:
@@ -312,18 +311,13 @@ def like(scope: Scope, node: Node, value: Any, pattern: Any, escape: Any = None)
     return found != against
 
 
-def _is(scope: Scope, node: Node) -> Run:
-    part, (against, what) = compiled(scope, node.parts[0]), node.value
-
-    def run(row: dict[str, Any]) -> bool:
-        value = part(row)
-        if what == "NULL":
-            return (value is None) is not bool(against)
-        if value is not None:
-            as_truth(scope, node, value)
-        return (value is (what == "TRUE")) is not bool(against)
-
-    return run
+def _is(scope: Scope, node: Node, value: Any) -> bool:
+    against, what = node.value
+    if what == "NULL":
+        return (value is None) is not bool(against)
+    if value is not None:
+        as_truth(scope, node, value)
+    return (value is (what == "TRUE")) is not bool(against)
 
 
 def cases(node: Node) -> tuple[list[tuple[Node, Node]], Node]:
@@ -443,10 +437,8 @@ def _call(scope: Scope, node: Node) -> Run:
     least, most, function = CALLS[name]
     if not least <= len(node.parts) <= most or any(part.kind == "star" for part in node.parts):
         scope.refuse(node, f"{name} takes {least if least == most else f'{least} to {most}'} arguments", "Count them.")
-    if name in ("COALESCE", "LEAST", "GREATEST", "IF", "NULLIF", "CONCAT"):
-        parts = [compiled(scope, part) for part in node.parts]
-        return lambda row: function(scope, node, *(part(row) for part in parts))
-    return _of_parts(function)(scope, node)
+    strict = name not in ("COALESCE", "LEAST", "GREATEST", "IF", "NULLIF", "CONCAT")
+    return _of_parts(function, strict=strict)(scope, node)
 
 
 def rounded(scope: Scope, node: Node, value: Any, digits: Any = Fraction(0)) -> Fraction:
@@ -548,13 +540,12 @@ _MAKERS: dict[str, Callable[[Scope, Node], Run]] = {
     "||": _of_parts(_concatenated),
     "minus": _of_parts(minus),
     "interval": lambda scope, node: lambda row: node.value,
-    "not": _negated,
-    "and": _joined,
-    "or": _joined,
-    "between": _between,
-    "in": _among,
+    "not": _of_parts(lambda scope, node, value: not as_truth(scope, node, value)),
+    **dict.fromkeys(("and", "or"), _of_parts(_joined, strict=False)),
+    "between": _of_parts(inside, strict=False),
+    "in": _of_parts(listed, strict=False),
     "like": _of_parts(like),
-    "is": _is,
+    "is": _of_parts(_is, strict=False),
     "case": _case,
     "cast": _cast,
     "call": _call,
