@@ -174,6 +174,18 @@ class _Counting:
         return np.ones(batch.rows)
 
 
+class _Weighable:
+    """A query that is as quickly summed over distinct rows, each of which counts so many times (None: once)."""
+
+    __slots__ = ()
+
+    def partial(self, batch: Batch) -> IntArray:
+        return self.weighted(batch, None)
+
+    def weighted(self, batch: Batch, counts: Codes | None) -> IntArray:
+        raise NotImplementedError
+
+
 class _OfRows:
     """A query about the rows that satisfy a predicate."""
 
@@ -208,7 +220,7 @@ class _OneNumber(_OfRows):
 
 
 @dataclass(frozen=True, slots=True)
-class Count(_Counting, _OneNumber):
+class Count(_Weighable, _Counting, _OneNumber):
     """The number of rows that satisfy a predicate.
 
     Theorem.   add-remove and replace-one: |d| <= 1, tight unless `where` is constant; k rows per person: k. range 0.
@@ -224,11 +236,9 @@ class Count(_Counting, _OneNumber):
     def scope(self) -> frozenset[str]:
         return frozenset(self.where.columns)
 
-    def partial(self, batch: Batch) -> IntArray:
-        return np.asarray(np.count_nonzero(self.where.mask(batch)), dtype=np.int64)
-
-    def weighted(self, batch: Batch, counts: Codes) -> IntArray:
-        return np.asarray(counts[self.where.mask(batch)].sum(dtype=np.int64))
+    def weighted(self, batch: Batch, counts: Codes | None) -> IntArray:
+        mask = self.where.mask(batch)
+        return np.asarray(np.count_nonzero(mask) if counts is None else counts[mask].sum(), dtype=np.int64)
 
     def tallies(self, domain: Domain) -> tuple[Tally, ...]:
         return (Tally(self.where.coded(domain)),)
@@ -269,7 +279,7 @@ _CELL_ADDED = Sensitivity(l1=1, l2_squared=1, linf=1, range=1)
 _CELL_REPLACED = Sensitivity(l1=2, l2_squared=2, linf=1, range=2)
 
 
-class _CountOfCells(_Counting):
+class _CountOfCells(_Weighable, _Counting):
     """How many rows are in each cell of an array: what a Histogram and a GroupCount have in common."""
 
     __slots__ = ()
@@ -280,9 +290,6 @@ class _CountOfCells(_Counting):
 
     def places(self, batch: Batch) -> Codes:
         raise NotImplementedError
-
-    def partial(self, batch: Batch) -> IntArray:
-        return self.weighted(batch, None)
 
     def weighted(self, batch: Batch, counts: Codes | None) -> IntArray:
         shape, cell = self.shape(batch.domain), self.places(batch)
@@ -395,7 +402,7 @@ class KeyCount(_OverColumns, _Counting):
 
 
 @dataclass(frozen=True, slots=True)
-class Sum(_OneNumber):
+class Sum(_Weighable, _OneNumber):
     """The sum of a Number over the rows that satisfy a predicate, in units of `Number.unit`; missing counts as 0.
 
     What is summed are the values on the grid: clamped to the bounds and rounded down to a step when the rows came in. A
@@ -428,10 +435,7 @@ class Sum(_OneNumber):
     def _vector(self) -> VectorSum:
         return VectorSum((self.column,), self.where)
 
-    def partial(self, batch: Batch) -> IntArray:
-        return self._vector.partial(batch).reshape(())
-
-    def weighted(self, batch: Batch, counts: Codes) -> IntArray:
+    def weighted(self, batch: Batch, counts: Codes | None) -> IntArray:
         return self._vector.weighted(batch, counts).reshape(())
 
     def tallies(self, domain: Domain) -> tuple[Tally, ...]:
@@ -450,7 +454,7 @@ class Sum(_OneNumber):
         return self._vector.unit(facts)
 
 
-class VectorSum(_OverColumns):
+class VectorSum(_Weighable, _OverColumns):
     """The sums of several Numbers, in their common unit, or the sum of one Vector, in units of its step.
 
     Theorem.   Numbers: coordinate i of a row lies in [a_i, b_i] = [low_i, high_i] / unit, extended to 0 where it may be
@@ -471,9 +475,6 @@ class VectorSum(_OverColumns):
 
     def shape(self, domain: Domain) -> tuple[int, ...]:
         return (sum(domain.column(name).width for name in self.columns),)
-
-    def partial(self, batch: Batch) -> IntArray:
-        return self.weighted(batch, None)
 
     def weighted(self, batch: Batch, counts: Codes | None) -> IntArray:
         mask = None if self.where == EVERYTHING else self.where.mask(batch)
@@ -610,7 +611,7 @@ class GroupCount(_CountInGroups, _CountOfCells):
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class GroupSum(_InGroups):
+class GroupSum(_Weighable, _InGroups):
     """The sum of a value over the rows of each group that satisfy a predicate, in units of the value.
 
     Theorem.   Let every row's value be in [a, b] units, c = max(|a|, |b|), w = b - a, or max(b, 0) - min(a, 0) when a
@@ -641,9 +642,6 @@ class GroupSum(_InGroups):
 
     def rows(self, domain: Domain) -> Predicate:
         return joined((self.where, self.value.known(domain)))
-
-    def partial(self, batch: Batch) -> IntArray:
-        return self.weighted(batch, None)
 
     def weighted(self, batch: Batch, counts: Codes | None) -> IntArray:
         check_value(self.value, batch.domain)

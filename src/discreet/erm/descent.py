@@ -111,25 +111,22 @@ class Average(ConstantRate):
     def expected(self, known: Constants, steps: int, variance: float) -> float:
         rate = float(self.rate)
         if known.smoothness is None:
-            slope = known.lipschitz + known.regularizer_slope
-            return rate / 2 * (slope**2 + variance) + known.span**2 / (2 * rate * steps)
+            return rate / 2 * (known.slope**2 + variance) + known.span**2 / (2 * rate * steps)
         return known.span**2 / (2 * rate * steps) + _noise_term(rate, known.smoothness, variance)
 
     @staticmethod
     def best_rate(known: Constants, steps: int, variance: float) -> float:
         if known.cautious is None:
-            slope = known.lipschitz + known.regularizer_slope
-            return known.span / math.sqrt(steps * (slope**2 + variance))
+            return known.span / math.sqrt(steps * (known.slope**2 + variance))
         return _balanced(known.span**2 / (2 * steps), variance / 2, known.cautious)
 
     def likely(self, known: Constants, steps: int, deviation: float, beta: float) -> float:
         rate, half = float(self.rate), math.log(2 / beta)
-        slope = known.lipschitz + known.regularizer_slope
         lengths = _chi_square([1.0] * steps, known.dimension, half) * deviation**2 / steps
         drift = deviation * math.sqrt(2 * half / steps)
         if known.smoothness is None:
-            drift *= known.diameter + rate * slope
-            return rate / 2 * (slope**2 + lengths) + known.span**2 / (2 * rate * steps) + drift
+            drift *= known.diameter + rate * known.slope
+            return rate / 2 * (known.slope**2 + lengths) + known.span**2 / (2 * rate * steps) + drift
         drift *= known.diameter
         return known.span**2 / (2 * rate * steps) + _noise_term(rate, known.smoothness, lengths) + drift
 
@@ -240,8 +237,7 @@ class StronglyConvex(Schedule):
     def expected(self, known: Constants, steps: int, variance: float) -> float:
         if known.convexity < float(self.modulus):
             return math.inf
-        slope = known.lipschitz + known.regularizer_slope
-        return 2 * (slope**2 + variance) / (float(self.modulus) * (steps + 1))
+        return 2 * (known.slope**2 + variance) / (float(self.modulus) * (steps + 1))
 
     @staticmethod
     def best_rate(known: Constants, steps: int, variance: float) -> float:

@@ -127,7 +127,7 @@ def _excess(mechanism: OutputPerturbation, facts: Facts) -> float:
     away = float(mechanism.tolerance) + float(mechanism.step) * math.sqrt(known.dimension) / 2
     squared = mechanism.noise.squared_length(known.dimension, unit=mechanism.step)
     noisy = _noisy_excess(mechanism.risk, known, float(mechanism.ridge), squared)
-    return noisy + (known.lipschitz + known.regularizer_slope) * away
+    return noisy + known.slope * away
 
 
 def _noisy_excess(risk: Risk, known: Constants, ridge: float, whole: float) -> float:
@@ -136,7 +136,7 @@ def _noisy_excess(risk: Risk, known: Constants, ridge: float, whole: float) -> f
     At the minimiser the slope points out of the set only, so to first order noise costs what it does along the one
     normal of a ball, or along the active sides of a box; the rest is of second order.
     """
-    steep, one = known.lipschitz + known.regularizer_slope, math.sqrt(whole / known.dimension)
+    steep, one = known.slope, math.sqrt(whole / known.dimension)
     biased, by_slope = ridge / 2 * known.span**2, steep * math.sqrt(whole)
     if known.smoothness is None or risk.penalty.lasso:
         return biased + by_slope

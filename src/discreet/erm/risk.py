@@ -110,6 +110,11 @@ class Constants:
     row_norm: float
     regularizer_slope: float
 
+    @property
+    def slope(self) -> float:
+        """Of the risk: that of the losses and of the regularizer."""
+        return self.lipschitz + self.regularizer_slope
+
 
 @dataclass(frozen=True, slots=True)
 class Risk:
