@@ -354,13 +354,10 @@ def promise(mechanism: Descent, facts: Facts, beta: float | None = None) -> Prom
         start = risk.feasible.centre(known.dimension)
         excess += risk.shrinkage() * float(np.abs(start).sum()) / mechanism.steps
     excess += pass_over(risk, facts.domain, public_size(facts)).excess_error(known)
-    trivial = risk.centre_excess(facts)
     if not math.isfinite(excess):
         return Promise(None, theorem, "no theorem covers this loss with this schedule and noise", beta)
-    if excess >= trivial:
-        reason = f"the theorem's {excess:.3g} is no better than the start of the descent, {trivial:.3g}"
-        return Promise(None, theorem, reason, beta)
-    return Promise(excess, theorem, beta=beta).about(facts)
+    found = Promise(excess, theorem, beta=beta)
+    return found.unless(risk.centre_excess(facts), "the start of the descent").about(facts)
 
 
 def propose(

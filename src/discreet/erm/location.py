@@ -62,11 +62,7 @@ def methods(loss: Loss, column: str, facts: Facts, funds: Funds, *, share: Fract
         # The squared error of the mean is that of the noise; the middle of the bounds is never farther from the mean
         # than half their width.
         excess = mechanism.noise.variance() / float(count * share) ** 2
-        trivial = (float(high - low) / 2) ** 2
-        if excess >= trivial:
-            reason = f"{excess:.3g} is no better than the middle of the bounds, {trivial:.3g}"
-            return mechanism, Promise(None, theorem, reason)
-        return mechanism, Promise(excess, theorem)
+        return mechanism, Promise(excess, theorem).unless((float(high - low) / 2) ** 2, "the middle of the bounds")
 
     def rank(at: Facts) -> Solved:
         """Its promise is about the pinball loss, of which |u| is twice the median's."""

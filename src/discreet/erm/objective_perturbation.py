@@ -138,10 +138,8 @@ def promise(mechanism: ObjectivePerturbation, facts: Facts) -> Promise:
     """The excess risk that is promised in expectation over both noises."""
     theorem = f"objective perturbation, {type(mechanism.noise).__name__}"
     known = _PublicNumbers(mechanism.risk, mechanism.ridge, facts)
-    excess, trivial = _excess(mechanism, known), mechanism.risk.centre_excess(facts)
-    if excess >= trivial:
-        return Promise(None, theorem, f"the theorem's {excess:.3g} is no better than the centre's {trivial:.3g}")
-    return Promise(excess, theorem).about(facts)
+    found = Promise(_excess(mechanism, known), theorem)
+    return found.unless(mechanism.risk.centre_excess(facts), "the centre of the set").about(facts)
 
 
 def _excess(mechanism: ObjectivePerturbation, known: _PublicNumbers) -> float:

@@ -116,10 +116,8 @@ class OutputPerturbation:
 def promise(mechanism: OutputPerturbation, facts: Facts) -> Promise:
     """The excess risk that is promised in expectation over the noise."""
     theorem = f"output perturbation, {type(mechanism.noise).__name__}"
-    excess, trivial = _excess(mechanism, facts), mechanism.risk.centre_excess(facts)
-    if excess >= trivial:
-        return Promise(None, theorem, f"the theorem's {excess:.3g} is no better than the centre's {trivial:.3g}")
-    return Promise(excess, theorem).about(facts)
+    found = Promise(_excess(mechanism, facts), theorem)
+    return found.unless(mechanism.risk.centre_excess(facts), "the centre of the set").about(facts)
 
 
 def _excess(mechanism: OutputPerturbation, facts: Facts) -> float:
