@@ -402,7 +402,8 @@ class Books(Amounts):
         epsilon = "more than can be said" if self.epsilon is None else f"{self.epsilon:.3g}"
         left = f"; {exact.percent(max(Fraction(0), 1 - self.used()))} of the budget is left" if self.remaining else ""
         used = "" if self.remaining else f"; {exact.percent(self.used(), up=True)} of the budget is spent"
-        return f"epsilon so far: {epsilon} of {exact.shown(budget.epsilon)}{_at(budget.delta)}{left}{used}"
+        delta = f" at delta {exact.shown(budget.delta)}" if budget.delta else ""
+        return f"epsilon so far: {epsilon} of {exact.shown(budget.epsilon)}{delta}{left}{used}"
 
     def __str__(self) -> str:
         return "; ".join(self.lines())
@@ -431,10 +432,6 @@ def _so_far(spent: Price, order: Fraction | None, budget: Budget | None) -> floa
     if left <= 0:
         return None if spent.pure is None else float(Fraction(spent.pure, NANO))
     return spent.epsilon(order, left)
-
-
-def _at(delta: Fraction) -> str:
-    return f" at delta {exact.shown(delta)}" if delta else ""
 
 
 def _units(value: float | Fraction, scale: int) -> int:

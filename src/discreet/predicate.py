@@ -106,6 +106,15 @@ class _OfValues(_OfColumn):
         elif any(type(each) is not str or len(each) > column.length for each in self._among):
             raise ParameterError(f"column {self.column!r} holds texts of at most {column.length} characters")
 
+    def mask(self, batch: Batch) -> Mask:
+        held = batch[self.column]  # before its texts: a file is read by this
+        if batch.domain.column(self.column).free:  # what a code stands for is the batch's own
+            texts = enumerate(batch.texts(self.column))
+            codes = [code for code, text in texts if text is not None and text in self._among]
+        else:
+            codes = _codes(batch.domain, self.column, self._among)
+        return held == codes[0] if len(codes) == 1 else np.isin(held, np.array(codes, dtype=np.int64), kind="sort")
+
     def coded(self, domain: Domain) -> Condition:
         if domain.column(self.column).free:  # and no text of an analyst is in a statement
             raise Unproven(f"the texts of column {self.column!r} are not listed, so they have no codes")
@@ -135,11 +144,6 @@ class Equals(_OfValues):
     @property
     def _among(self) -> tuple[Value, ...]:
         return (self.value,)
-
-    def mask(self, batch: Batch) -> Mask:
-        if batch.domain.column(self.column).free:
-            return _mask_of_texts(batch, self.column, self._among)
-        return np.asarray(batch[self.column] == _code(batch.domain, self.column, self.value))
 
     def in_words(self) -> str:
         return f"{self.column} = {_text(self.value)}"
@@ -203,11 +207,6 @@ class Among(_OfValues):
     @property
     def _among(self) -> tuple[Value, ...]:
         return self.values
-
-    def mask(self, batch: Batch) -> Mask:
-        if batch.domain.column(self.column).free:
-            return _mask_of_texts(batch, self.column, self._among)
-        return np.isin(batch[self.column], _codes(batch.domain, self.column, self.values), kind="sort")
 
     def in_words(self) -> str:
         return f"{self.column} in ({', '.join(map(_text, self.values))})"
@@ -346,13 +345,6 @@ def _end(**named: object) -> Fraction | str:
     """An end of an interval: a number, or a date as ISO text."""
     (value,) = named.values()
     return iso_text(value) or exact.number(**named)
-
-
-def _mask_of_texts(batch: Batch, name: str, wanted: Sequence[Value]) -> Mask:
-    """Of texts that nobody listed: what a code stands for is the batch's own."""
-    held = batch[name]  # before its texts: a file is read by this
-    codes = [code for code, text in enumerate(batch.texts(name)) if text is not None and text in wanted]
-    return np.isin(held, np.array(codes, dtype=np.int64), kind="sort")
 
 
 def _codes(domain: Domain, name: str, values: Sequence[Value]) -> list[int]:

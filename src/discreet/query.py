@@ -116,6 +116,7 @@ from discreet.row_functions import (
     key_cells,
     key_columns,
     key_sizes,
+    number_of,
     values,
 )
 from discreet.row_functions import Key as GroupKey
@@ -173,6 +174,18 @@ class _Counting:
         return np.ones(batch.rows)
 
 
+class _Weighable:
+    """A query that is as quickly summed over distinct rows, each of which counts so many times (None: once)."""
+
+    __slots__ = ()
+
+    def partial(self, batch: Batch) -> IntArray:
+        return self.weighted(batch, None)
+
+    def weighted(self, batch: Batch, counts: Codes | None) -> IntArray:
+        raise NotImplementedError
+
+
 class _OfRows:
     """A query about the rows that satisfy a predicate."""
 
@@ -207,7 +220,7 @@ class _OneNumber(_OfRows):
 
 
 @dataclass(frozen=True, slots=True)
-class Count(_Counting, _OneNumber):
+class Count(_Weighable, _Counting, _OneNumber):
     """The number of rows that satisfy a predicate.
 
     Theorem.   add-remove and replace-one: |d| <= 1, tight unless `where` is constant; k rows per person: k. range 0.
@@ -223,11 +236,9 @@ class Count(_Counting, _OneNumber):
     def scope(self) -> frozenset[str]:
         return frozenset(self.where.columns)
 
-    def partial(self, batch: Batch) -> IntArray:
-        return np.asarray(np.count_nonzero(self.where.mask(batch)), dtype=np.int64)
-
-    def weighted(self, batch: Batch, counts: Codes) -> IntArray:
-        return np.asarray(counts[self.where.mask(batch)].sum(dtype=np.int64))
+    def weighted(self, batch: Batch, counts: Codes | None) -> IntArray:
+        mask = self.where.mask(batch)
+        return np.asarray(np.count_nonzero(mask) if counts is None else counts[mask].sum(), dtype=np.int64)
 
     def tallies(self, domain: Domain) -> tuple[Tally, ...]:
         return (Tally(self.where.coded(domain)),)
@@ -268,7 +279,29 @@ _CELL_ADDED = Sensitivity(l1=1, l2_squared=1, linf=1, range=1)
 _CELL_REPLACED = Sensitivity(l1=2, l2_squared=2, linf=1, range=2)
 
 
-class Histogram(_OverColumns, _Counting):
+class _CountOfCells(_Weighable, _Counting):
+    """How many rows are in each cell of an array: what a Histogram and a GroupCount have in common."""
+
+    __slots__ = ()
+    where: Predicate
+
+    def shape(self, domain: Domain) -> tuple[int, ...]:
+        raise NotImplementedError
+
+    def places(self, batch: Batch) -> Codes:
+        raise NotImplementedError
+
+    def weighted(self, batch: Batch, counts: Codes | None) -> IntArray:
+        shape, cell = self.shape(batch.domain), self.places(batch)
+        if self.where != EVERYTHING:
+            mask = self.where.mask(batch)
+            cell, counts = cell[mask], None if counts is None else counts[mask]
+        # By counts the sums are floats, but exact: whole numbers up to MAX_ROWS, far below 2^53.
+        sums = np.bincount(cell, weights=counts, minlength=math.prod(shape))
+        return sums.astype(np.int64, copy=False).reshape(shape)
+
+
+class Histogram(_OverColumns, _CountOfCells):
     """How many rows are in each cell of the product of the columns' levels, among those that satisfy a predicate.
 
     The result has one axis for each column, indexed by its codes (a missing level included).
@@ -308,18 +341,6 @@ class Histogram(_OverColumns, _Counting):
         """The meaning of each cell, in the order of the flattened result: one level or number for each column."""
         return list(itertools.product(*(facts.domain.column(name).labels() for name in self.columns)))
 
-    def partial(self, batch: Batch) -> IntArray:
-        return self.weighted(batch, None)
-
-    def weighted(self, batch: Batch, counts: Codes | None) -> IntArray:
-        shape, cell = self.shape(batch.domain), self.places(batch)
-        if self.where != EVERYTHING:
-            mask = self.where.mask(batch)
-            cell, counts = cell[mask], None if counts is None else counts[mask]
-        # By counts the sums are floats, but exact: whole numbers up to MAX_ROWS, far below 2^53.
-        sums = np.bincount(cell, weights=counts, minlength=math.prod(shape))
-        return sums.astype(np.int64, copy=False).reshape(shape)
-
     def tallies(self, domain: Domain) -> tuple[Tally, ...]:
         return (Tally(self.where.coded(domain), coded_keys(self.columns, domain), self.shape(domain)),)
 
@@ -328,10 +349,7 @@ class Histogram(_OverColumns, _Counting):
 
     def places(self, batch: Batch) -> Codes:
         """For each row the number of its cell in the flattened result."""
-        cell = np.zeros(batch.rows, dtype=np.int64)
-        for name, size in zip(self.columns, self.shape(batch.domain), strict=True):
-            cell = cell * size + batch[name]
-        return cell
+        return key_cells(self.columns, batch)
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         self.shape(facts.domain)
@@ -384,7 +402,7 @@ class KeyCount(_OverColumns, _Counting):
 
 
 @dataclass(frozen=True, slots=True)
-class Sum(_OneNumber):
+class Sum(_Weighable, _OneNumber):
     """The sum of a Number over the rows that satisfy a predicate, in units of `Number.unit`; missing counts as 0.
 
     What is summed are the values on the grid: clamped to the bounds and rounded down to a step when the rows came in. A
@@ -410,19 +428,14 @@ class Sum(_OneNumber):
         return self._vector.scope
 
     def weights(self, batch: Batch) -> Floats:
-        column = batch.domain.column(self.column)
-        if not column.bounded:
-            raise ParameterError(f"column {self.column!r} is declared {column!r}: it has no bounded sum")
-        return np.array([value or 0.0 for value in column.labels()], dtype=np.float64)[batch[self.column]]
+        labels = number_of(batch.domain, self.column).labels()
+        return np.array([value or 0.0 for value in labels], dtype=np.float64)[batch[self.column]]
 
     @property
     def _vector(self) -> VectorSum:
         return VectorSum((self.column,), self.where)
 
-    def partial(self, batch: Batch) -> IntArray:
-        return self._vector.partial(batch).reshape(())
-
-    def weighted(self, batch: Batch, counts: Codes) -> IntArray:
+    def weighted(self, batch: Batch, counts: Codes | None) -> IntArray:
         return self._vector.weighted(batch, counts).reshape(())
 
     def tallies(self, domain: Domain) -> tuple[Tally, ...]:
@@ -441,7 +454,7 @@ class Sum(_OneNumber):
         return self._vector.unit(facts)
 
 
-class VectorSum(_OverColumns):
+class VectorSum(_Weighable, _OverColumns):
     """The sums of several Numbers, in their common unit, or the sum of one Vector, in units of its step.
 
     Theorem.   Numbers: coordinate i of a row lies in [a_i, b_i] = [low_i, high_i] / unit, extended to 0 where it may be
@@ -462,9 +475,6 @@ class VectorSum(_OverColumns):
 
     def shape(self, domain: Domain) -> tuple[int, ...]:
         return (sum(domain.column(name).width for name in self.columns),)
-
-    def partial(self, batch: Batch) -> IntArray:
-        return self.weighted(batch, None)
 
     def weighted(self, batch: Batch, counts: Codes | None) -> IntArray:
         mask = None if self.where == EVERYTHING else self.where.mask(batch)
@@ -521,12 +531,7 @@ class VectorSum(_OverColumns):
         return column if len(self.columns) == 1 and isinstance(column, Vector) else None
 
     def _numbers(self, domain: Domain) -> tuple[Number, ...]:
-        columns = tuple(domain.column(name) for name in self.columns)
-        for name, column in zip(self.columns, columns, strict=True):
-            if not column.bounded:
-                advice = "; declare its bounds: Number(low, high, step)" if column.ordered and column.coded else ""
-                raise ParameterError(f"column {name!r} is declared {column!r}: it has no bounded sum{advice}")
-        return tuple(column for column in columns if column.bounded)
+        return tuple(number_of(domain, name) for name in self.columns)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -570,11 +575,6 @@ class _InGroups(_OfRows):
         check_keys(self.keys)
         predicates((self.where,))
 
-    def _chosen(self, batch: Batch, counts: Codes | None) -> tuple[Codes, Mask, Codes | None]:
-        """The groups of the rows that count, which rows these are, and how often each stands."""
-        mask = self.rows(batch.domain).mask(batch)
-        return self.places(batch)[mask], mask, None if counts is None else counts[mask]
-
 
 class _CountInGroups(_InGroups, _Counting):
     """A number of rows, or of persons, in each group; for tallies every row is a person."""
@@ -592,7 +592,7 @@ class _CountInGroups(_InGroups, _Counting):
         return found[0].counted(self.shape(domain))
 
 
-class GroupCount(_CountInGroups):
+class GroupCount(_CountInGroups, _CountOfCells):
     """How many rows are in each group, among those that satisfy a predicate.
 
     Theorem.   As for Histogram: a row is in one group. add-remove: |d|_1 = |d|_2^2 = |d|_inf = 1; replace-one: |d|_1 =
@@ -603,14 +603,6 @@ class GroupCount(_CountInGroups):
     __slots__ = ()
     NAME: ClassVar[str] = "group-count/1"
 
-    def partial(self, batch: Batch) -> IntArray:
-        return self.weighted(batch, None)
-
-    def weighted(self, batch: Batch, counts: Codes | None) -> IntArray:
-        place, _, times = self._chosen(batch, counts)
-        shape = self.shape(batch.domain)
-        return np.bincount(place, times, math.prod(shape)).astype(np.int64, copy=False).reshape(shape)
-
     def sensitivity(self, facts: Facts) -> Sensitivity:
         self.where.check(facts.domain)
         several = math.prod(self.shape(facts.domain)) > 1
@@ -619,7 +611,7 @@ class GroupCount(_CountInGroups):
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class GroupSum(_InGroups):
+class GroupSum(_Weighable, _InGroups):
     """The sum of a value over the rows of each group that satisfy a predicate, in units of the value.
 
     Theorem.   Let every row's value be in [a, b] units, c = max(|a|, |b|), w = b - a, or max(b, 0) - min(a, 0) when a
@@ -651,13 +643,11 @@ class GroupSum(_InGroups):
     def rows(self, domain: Domain) -> Predicate:
         return joined((self.where, self.value.known(domain)))
 
-    def partial(self, batch: Batch) -> IntArray:
-        return self.weighted(batch, None)
-
     def weighted(self, batch: Batch, counts: Codes | None) -> IntArray:
         check_value(self.value, batch.domain)
-        place, mask, times = self._chosen(batch, counts)
-        steps, shape = self.value.steps(batch)[mask], self.shape(batch.domain)
+        mask, shape = self.rows(batch.domain).mask(batch), self.shape(batch.domain)
+        place, steps = self.places(batch)[mask], self.value.steps(batch)[mask]
+        times = None if counts is None else counts[mask]
         if self._small(batch.domain):
             return _group_sums(place, steps, times, math.prod(shape)).reshape(shape)
         upper, lower = (

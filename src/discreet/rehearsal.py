@@ -15,7 +15,7 @@ import functools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from discreet.core import Codes, SchemaError, SeededRng
+from discreet.core import SchemaError, SeededRng
 from discreet.data import Column, Domain, GrowingTable, Table
 
 PEOPLE = 10_000
@@ -67,10 +67,7 @@ def _table(domain: Domain, persons: list[int], rng: SeededRng, *, unit: str | No
 def _entries(column: Column, rows: int, rng: SeededRng) -> list[Any]:
     if column.free:
         # The least of two: small numbers, the first texts, are more common.
-        return [f"made up {min(pair)}"[: column.length] for pair in zip(*_two(rng, rows), strict=True)]
+        pairs = zip(rng.integers(_TEXTS, rows), rng.integers(_TEXTS, rows), strict=True)
+        return [f"made up {min(pair)}"[: column.length] for pair in pairs]
     label = functools.cache(column.label) if column.listed else int
     return [label(int(code)) for code in rng.integers(column.size if column.listed else _NUMBERS, rows)]
-
-
-def _two(rng: SeededRng, rows: int) -> tuple[Codes, Codes]:
-    return rng.integers(_TEXTS, rows), rng.integers(_TEXTS, rows)

@@ -44,6 +44,7 @@ from discreet.data import (
     Condition,
     Domain,
     Ints,
+    Number,
     RowInteger,
     Switch,
     WholeNumber,
@@ -266,31 +267,25 @@ class Of:
         return EVERYTHING if domain.column(self.column).missing_code is None else Not(Missing(self.column))
 
     def bounds(self, domain: Domain) -> tuple[Fraction, Fraction]:
-        column = domain.column(self.column)
-        if not column.bounded:
-            advice = "; declare its bounds: Number(low, high, step)" if column.ordered and column.coded else ""
-            raise ParameterError(f"column {self.column!r} is declared {column!r}: it has no bounded sum{advice}")
-        return column.low, column.high
+        number = number_of(domain, self.column)
+        return number.low, number.high
 
     def unit(self, domain: Domain) -> Fraction:
-        low, _ = self.bounds(domain)
-        column: Any = domain.column(self.column)
-        return common_unit((low, column.step))
+        return number_of(domain, self.column).unit
 
     def reach(self, domain: Domain) -> Fraction:
         return max(map(abs, self.bounds(domain)))
 
     def steps(self, batch: Batch) -> Ints:
-        column: Any = batch.domain.column(self.column)
-        unit = self.unit(batch.domain)
-        codes = np.minimum(batch[self.column], column.steps)  # the missing code is beyond
-        return np.asarray(int(column.low / unit) + codes * int(column.step / unit))
+        number = number_of(batch.domain, self.column)
+        codes = np.minimum(batch[self.column], number.steps)  # the missing code is beyond
+        return np.asarray(int(number.low / number.unit) + codes * int(number.step / number.unit))
 
     def coded(self, domain: Domain) -> RowInteger:
-        column: Any = domain.column(self.column)
-        low, step = (int(each / self.unit(domain)) for each in (column.low, column.step))
+        number = number_of(domain, self.column)
+        low, step = (int(each / number.unit) for each in (number.low, number.step))
         value = added(WholeNumber(low), multiplied(CodeOf(self.column), WholeNumber(step)))
-        missing = column.missing_code
+        missing = number.missing_code
         return value if missing is None else Switch((Within.among(self.column, [missing]),), (WholeNumber(0),), value)
 
 
@@ -605,6 +600,15 @@ def _zeros(batch: Batch) -> Ints:
 
 def _columns(parts: Iterable[Value]) -> tuple[str, ...]:
     return tuple(sorted({name for part in parts for name in part.columns}))
+
+
+def number_of(domain: Domain, name: str) -> Number:
+    """The declared Number of this name: a column that has bounded sums."""
+    column = domain.column(name)
+    if not column.bounded:
+        advice = "; declare its bounds: Number(low, high, step)" if column.ordered and column.coded else ""
+        raise ParameterError(f"column {name!r} is declared {column!r}: it has no bounded sum{advice}")
+    return column
 
 
 def joined(parts: Iterable[Predicate]) -> Predicate:

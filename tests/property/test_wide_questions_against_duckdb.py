@@ -12,7 +12,7 @@ from contextlib import closing
 
 import pytest
 
-from discreet.data import Domain, Timestamp
+from discreet.data import Date, Domain, Timestamp
 from discreet.errors import UnsupportedQuery
 from tests.property.test_sql_against_duckdb import (
     UNSURE,
@@ -161,6 +161,39 @@ def random_questions(seed, many):
 @pytest.mark.parametrize("seed", range(4))
 def test_more_kinds_of_questions_mean_what_duckdb_says_they_mean(seed):
     assert random_questions(2 * 10**6 + seed, 20) > 8
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "day + INTERVAL 12 HOUR > DATE '2024-01-02'",
+        "day + INTERVAL 12 HOUR = day",
+        "day - INTERVAL 1 MINUTE >= DATE '2024-01-02'",
+        "day + INTERVAL 30 HOUR <= TIMESTAMP '2024-01-03 06:00:00'",
+        "HOUR(day + INTERVAL 30 HOUR) = 6",
+        "DATE '2024-01-01' + INTERVAL 36 HOUR > day",
+        "DATE '2024-01-01' + INTERVAL 36 HOUR = DATE '2024-01-02'",
+        "day < TIMESTAMP '2024-01-02 12:00:00'",
+        "day >= TIMESTAMP '2024-01-02 12:00:00'",
+        "day <> TIMESTAMP '2024-01-02 12:00:00'",
+        "day = TIMESTAMP '2024-01-02 00:00:00'",
+        "day IN (TIMESTAMP '2024-01-02 12:00:00', DATE '2024-01-03')",
+        "day NOT IN (TIMESTAMP '2024-01-02 12:00:00', DATE '2024-01-03')",
+        "day BETWEEN TIMESTAMP '2024-01-01 12:00:00' AND TIMESTAMP '2024-01-03 12:00:00'",
+        "day = '2024-01-02 12:00:00'",
+        "day = DATE '2024-01-02 12:00:00'",
+        "day + 0 <= '2024-01-02 12:00:00'",
+        "day + 0 < TIMESTAMP '2024-01-02 12:00:00'",
+        "CAST('2024-01-02 12:00:00' AS TIMESTAMP) > day",
+        "CAST('2024-01-02 12:00:00' AS DATE) = day",
+    ],
+)
+def test_days_are_compared_with_times_of_day_as_duckdb_compares_them(condition):
+    domain = Domain(day=Date("2023-12-30", "2024-01-05", missing=True))
+    columns = {"day": [None, *(datetime.date(2023, 12, 30) + datetime.timedelta(days=more) for more in range(7))]}
+    text = f"SELECT COUNT(*) AS v0 FROM people WHERE {condition}"
+    with closing(in_duckdb(domain, columns)) as connection:
+        check(text, text, None, domain, discreet_table(domain, columns), connection)
 
 
 @pytest.mark.slow

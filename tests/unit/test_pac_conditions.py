@@ -91,6 +91,7 @@ def test_every_source_of_booleans_gives_the_same_integers(kind):
     assert falsified(data) == by_hand(rows, labels)
     assert data.facts.domain == Domain(x=Bits(VARIABLES), y=CLASSES)
     assert data.facts.size == ROWS
+    assert data.exact_sum(Histogram("y")).tolist() == [(labels == "no").sum(), (labels == "yes").sum()]
 
 
 def test_the_order_of_the_rows_and_the_cuts_do_not_matter(monkeypatch):
@@ -100,13 +101,6 @@ def test_the_order_of_the_rows_and_the_cuts_do_not_matter(monkeypatch):
     assert falsified(matrix(rows[order], labels[order])) == expected
     monkeypatch.setattr(matrix_module, "_BLOCK", 128)
     assert falsified(matrix(rows, labels)) == expected
-
-
-def test_packed_words_are_the_same_dataset():
-    rows, labels = booleans()
-    data = BitMatrix.of_words(packed(rows.T), labels, rows=ROWS, target=CLASSES)
-    assert falsified(data) == by_hand(rows, labels)
-    assert data.exact_sum(Histogram("y")).tolist() == [(labels == "no").sum(), (labels == "yes").sum()]
 
 
 def test_a_table_of_two_level_columns_counts_the_same_as_a_matrix():
@@ -145,19 +139,6 @@ def test_an_empty_add_remove_matrix_answers_with_zeros():
 def test_what_is_wrong_with_booleans_is_said_at_ingest(rows, labels, error, words):
     with pytest.raises(error, match=words):
         matrix(rows, labels)
-
-
-@pytest.mark.parametrize(
-    ("words", "rows", "complaint"),
-    [
-        (np.zeros((2, 1), dtype=np.int64), 64, "uint64"),
-        (np.zeros((2, 1), dtype=np.uint64), 65, "shape"),
-        (np.full((2, 1), 2**63, dtype=np.uint64), 63, "zero"),
-    ],
-)
-def test_words_that_are_not_packed_rows_are_refused(words, rows, complaint):
-    with pytest.raises(ParameterError, match=complaint):
-        BitMatrix.of_words(words, ["no"] * rows, rows=rows, target=CLASSES)
 
 
 @pytest.mark.parametrize("leave", [pickle.dumps, copy.copy, copy.deepcopy])

@@ -30,7 +30,7 @@ needed. The array types of `discreet.arrays` are here too.
 """
 
 from discreet.arrays import WORD, Codes, Floats, IntArray, Ints, Mask, Words, common_ones, packed, unpacked
-from discreet.data.addresses import DatabaseRows, StoredFiles, is_address, require_no_password
+from discreet.data.addresses import POSTGRES, DatabaseRows, StoredFiles, is_address, require_no_password
 from discreet.data.calendar import iso_text
 from discreet.data.database import JOIN, LEFT, Database, TableFacts, View, left_columns, priced_relation
 from discreet.data.declaration import column_record, people, plain
@@ -50,6 +50,7 @@ from discreet.data.domain import (
     Vector,
     Whole,
     common_unit,
+    decimal,
     in_words,
     near_misses,
     spell,

@@ -164,6 +164,11 @@ class _Ordered(_AnyColumn):
     packed: ClassVar[Literal[False]] = False
     free: ClassVar[Literal[False]] = False
 
+    @property
+    def missing_code(self) -> int | None:
+        """The last code, if values may be missing."""
+        return self.size - 1 if getattr(self, "missing", False) else None
+
     def value(self, code: int) -> Fraction:
         raise NotImplementedError
 
@@ -342,10 +347,6 @@ class Number(_Ordered):
         return self.steps + 1 + self.missing
 
     @property
-    def missing_code(self) -> int | None:
-        return self.steps + 1 if self.missing else None
-
-    @property
     def magnitude(self) -> Fraction:
         return max(abs(self.low), abs(self.high))
 
@@ -420,11 +421,16 @@ class _Calendar(_Ordered):
         if self.points < 2:
             raise ParameterError(f"low and high must lie in different {step}s, found low={low} and high={high}")
 
-    def _instant(self, name: str, value: object) -> int:
+    def _seconds(self, name: str, value: object) -> int:
         found = calendar.seconds_of(value)
         if found is None:
             usual = "1974-01-01 00:00:00" if self.times else "1974-01-01"
             raise ParameterError(f'{name} must be a date or a text such as "{usual}", found {value!r}', argument=name)
+        return found
+
+    def _instant(self, name: str, value: object) -> int:
+        """A value as the column holds it: days have no time of day."""
+        found = self._seconds(name, value)
         return found if self.times else found - found % calendar.DAY
 
     def _periods(self) -> tuple[int, int]:
@@ -444,10 +450,6 @@ class _Calendar(_Ordered):
     @property
     def size(self) -> int:
         return self.points + self.missing
-
-    @property
-    def missing_code(self) -> int | None:
-        return self.points if self.missing else None
 
     def ends(self) -> tuple[int, int]:
         """Where the first and the last period begin, in seconds since 1970."""
@@ -492,7 +494,7 @@ class _Calendar(_Ordered):
     def code(self, value: object) -> int:
         """The code of a period's first day or second; the nearest are named if it is no such one."""
         instant = self._instant("value", value)
-        below = self.after(value) - 1
+        below = self._before(instant + 1) - 1
         if below >= 0 and self._start(below) == instant:
             return below
         near = sorted({min(max(each, 0), self.points - 1) for each in (below, below + 1)})
@@ -503,18 +505,18 @@ class _Calendar(_Ordered):
         """The codes of many values at once; None for one that begins no period."""
         found: list[int | None] = []
         for value in values:
-            instant = calendar.seconds_of(value)
-            below = -1 if instant is None else self.after(value) - 1
-            found.append(below if below >= 0 and self._start(below) == self._instant("value", value) else None)
+            instant = None if calendar.seconds_of(value) is None else self._instant("value", value)
+            below = -1 if instant is None else self._before(instant + 1) - 1
+            found.append(below if below >= 0 and self._start(below) == instant else None)
         return found
 
     def at_least(self, value: object) -> int:
         """The least code whose value is not before this date or time; `points` if there is none."""
-        return self._before(self._instant("value", value))
+        return self._before(self._seconds("value", value))
 
     def after(self, value: object) -> int:
         """The least code whose value is after this date or time; `points` if there is none."""
-        return self._before(self._instant("value", value) + 1)
+        return self._before(self._seconds("value", value) + 1)
 
     def _before(self, instant: int) -> int:
         """How many periods begin before an instant."""
@@ -591,10 +593,6 @@ class AnyNumber(_Ordered, _Unlisted):
     @property
     def size(self) -> int:
         return 2 * _HALF - 1 + self.missing
-
-    @property
-    def missing_code(self) -> int | None:
-        return 2 * _HALF - 1 if self.missing else None
 
     def value(self, code: int) -> Fraction:
         """The value of a code that is not the missing one."""
@@ -873,8 +871,12 @@ def spell(value: Fraction) -> str:
         places += 1
     if rest != 1 or places > 30:
         return f"{value.numerator}/{value.denominator}"
-    digits = f"{abs(value.numerator) * 10**places // value.denominator:0{places + 1}d}"
-    sign = "-" if value < 0 else ""
+    return decimal(int(value * 10**places), places)
+
+
+def decimal(units: int, places: int) -> str:
+    """Units of the last of so many digits after the point, as a decimal."""
+    sign, digits = "-" if units < 0 else "", f"{abs(units):0{places + 1}d}"
     return f"{sign}{digits[:-places]}.{digits[-places:]}" if places else f"{sign}{digits}"
 
 

@@ -87,11 +87,7 @@ def shipped(function: Callable[..., Any]) -> bytes:
 
 def run_shipped(work: bytes, part: Any) -> bytes:
     """What a worker does: the outcome of a shipped function on a part, as bytes."""
-    return pickle.dumps(guarded(_apply, work, part))
-
-
-def _apply(work: bytes, part: Any) -> Any:
-    return pickle.loads(work)(part)
+    return pickle.dumps(guarded(lambda: pickle.loads(work)(part)))
 
 
 class Here:

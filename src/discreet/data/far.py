@@ -124,8 +124,10 @@ class Far(PrivateRows):
         domain, wanted = self.facts.domain, tuple(slices)
         none = functools.partial(slices_of, slices=wanted, domain=domain, where=where, disjoint=disjoint)
         none(lambda: [Batch.empty(domain)])  # says what is wrong with the question before a row is read
-        reading = functools.partial(_read, [name for name, column in domain.items() if not column.free], where)
-        parts = self._over(reading, functools.partial(candidates_of, slices=wanted, where=where))
+        coded = [name for name, column in domain.items() if not column.free]
+        parts = self._over(
+            lambda batch: batch.read(coded, where), functools.partial(candidates_of, slices=wanted, where=where)
+        )
         columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         batch = Batch(domain, len(next(iter(columns.values()))), columns.__getitem__)
         return slices_of(lambda: [batch], wanted, domain=domain, where=None, disjoint=disjoint)
@@ -136,7 +138,7 @@ class Far(PrivateRows):
         if not names or self.facts.rows_bound > MAX_ROWS:  # sums by counts are proved for so many rows
             return None
         keys = DistinctKeys(self.facts.domain, names)
-        for part in self._over(functools.partial(_read, names, None), functools.partial(_keys, self.facts.domain)):
+        for part in self._over(lambda batch: batch.read(names), functools.partial(_keys, self.facts.domain)):
             keys.merge(part)
         return keys.counted()
 
@@ -183,13 +185,6 @@ def _gathered(take: Callable[[Batch], npt.NDArray[Any]], batches: Batches) -> np
     return gathered_of(map(take, batches))
 
 
-def _read(names: Sequence[str], where: Filter | None, batch: Batch) -> None:
-    for name in names:
-        batch.stored(name)
-    if where is not None:
-        where.mask(batch)
-
-
 def _keys(domain: Domain, batches: Batches) -> tuple[Codes, Codes, int] | None:
     """The distinct keys of a part, their counts and the number of its rows; None if they are too many."""
     keys = DistinctKeys(domain, domain.digits)
@@ -201,7 +196,6 @@ def _keys(domain: Domain, batches: Batches) -> tuple[Codes, Codes, int] | None:
 def _checked(batches: Batches) -> int:
     rows = 0
     for batch in batches:
-        for name in batch.domain.names:
-            batch.stored(name)
+        batch.read(batch.domain.names)
         rows += batch.rows
     return rows

@@ -101,10 +101,7 @@ class PrivateRows(Shown):
 
         def reading(batch: Batch) -> None:
             coded = [name for name, column in batch.domain.items() if not column.free]
-            for name in coded if disjoint else [each.column for each in slices]:
-                batch.stored(name)
-            if where is not None:
-                where.mask(batch)
+            batch.read(coded if disjoint else [each.column for each in slices], where)
 
         batches, domain = lambda: self._batches(reading), self.facts.domain
         with self._watched():
@@ -113,13 +110,8 @@ class PrivateRows(Shown):
     def exact_distinct(self) -> tuple[Batch, Codes] | None:
         """The distinct rows with their counts, if they are fewer than half (`data.distinct`). Not private."""
         names = self.facts.domain.digits
-
-        def reading(batch: Batch) -> None:
-            for name in names:
-                batch.stored(name)
-
         with self._watched():
-            return distinct_of(self._batches(reading), self.facts.domain)
+            return distinct_of(self._batches(lambda batch: batch.read(names)), self.facts.domain)
 
     @contextmanager
     def _watched(self) -> Iterator[None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -27,6 +27,15 @@ def distinct_of(batches: Iterable[Batch], domain: Domain) -> tuple[Batch, Codes]
         if keys.too_many:
             break
     return keys.counted()
+
+
+def rows_of_keys(domain: Domain, names: Sequence[str], keys: Codes) -> Batch:
+    """The rows whose keys have these columns as digits, in the smallest integers that hold them."""
+    left, codes = keys, {}
+    for name in reversed(names):
+        left, code = np.divmod(left, domain.column(name).size)
+        codes[name] = code.astype(domain.column(name).stored_type)
+    return Batch(domain, len(keys), codes.__getitem__)
 
 
 class DistinctKeys:
@@ -57,11 +66,7 @@ class DistinctKeys:
         self._merge()
         if self.too_many or not self.names or 2 * len(self.keys) >= self.rows:
             return None
-        left, codes = self.keys, {}  # the digits of the keys, in the smallest integers that hold them
-        for name in reversed(self.names):
-            left, code = np.divmod(left, self._domain.column(name).size)
-            codes[name] = code.astype(self._domain.column(name).stored_type)
-        return Batch(self._domain, len(self.keys), codes.__getitem__), self.counts
+        return rows_of_keys(self._domain, self.names, self.keys), self.counts
 
     def merged(self) -> tuple[Codes, Codes, int] | None:
         """The keys, their counts and the number of rows, if the keys are not too many."""

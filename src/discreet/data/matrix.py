@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core import WORD, Codes, Neighbours, ParameterError, SchemaError, Words, packed
+from discreet.core import WORD, Codes, Neighbours, ParameterError, SchemaError, packed
 from discreet.data.domain import Bits, Category, Domain, Number, Vector, Whole
 from discreet.data.encoding import encode, fill_grid, float_rows, objects, read
 from discreet.data.ingest import PrivateRows, batches_of, checked_rows, facts_of, identity_of
@@ -114,18 +114,6 @@ class BitMatrix(_Labelled):
         parts = (packed(np.ascontiguousarray(ones.T)) for ones in _boolean_rows(X, shape[1], block))
         self.identity = identity_of(name, neighbours)
         self._hold(np.concatenate([column.empty(), *parts], axis=1), shape[0], column, y, target, size)
-
-    @classmethod
-    def of_words(cls, words: Words, y: object, *, rows: int, target: Category) -> BitMatrix:
-        """From packed columns: an array (d, ceil(rows / 64)) of words, bits beyond the last row zero."""
-        if words.dtype != np.uint64 or words.ndim != 2 or words.shape[1] != -(-rows // WORD):
-            raise ParameterError(f"words must be uint64 of shape (d, {-(-rows // WORD)}), found {words.dtype}")
-        if rows % WORD and (words[:, -1] >> np.uint64(rows % WORD)).any():
-            raise ParameterError("bits beyond the last row must be zero")
-        made = cls.__new__(cls)
-        made.identity = identity_of("matrix", "replace-one")
-        made._hold(words, rows, Bits(len(words)), y, target, None)
-        return made
 
     def _batches(self, reading: Callable[[Batch], object]) -> Iterator[Batch]:
         for start in range(0, max(self._rows, 1), _BLOCK):

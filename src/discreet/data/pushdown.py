@@ -22,7 +22,7 @@ import numpy as np
 
 from discreet.core import Codes, Unproven
 from discreet.data.files import Scan, pattern_of, row_groups
-from discreet.data.keys import KEPT
+from discreet.data.keys import KEPT, rows_of_keys
 from discreet.data.rows import Batch
 from discreet.data.tally import CodeOf, Run, Tallied, Tally, tallies_of
 
@@ -119,8 +119,4 @@ def distinct_rows(run: Run, coded: Any, names: Sequence[str] | None = None) -> t
     rows = np.asarray(counts, dtype=np.int64)
     if len(keys) > most or 2 * len(keys) >= rows.sum():
         return None
-    left, codes = np.asarray(keys, dtype=np.int64), {}
-    for name in reversed(names):
-        left, code = np.divmod(left, domain.column(name).size)
-        codes[name] = code.astype(domain.column(name).stored_type)
-    return Batch(domain, len(rows), codes.__getitem__), rows
+    return rows_of_keys(domain, names, np.asarray(keys, dtype=np.int64)), rows

@@ -229,6 +229,13 @@ class Batch:
 
         return Batch(domain, 0, nothing, persons=nobody)
 
+    def read(self, names: Iterable[str], where: Filter | None = None) -> None:
+        """Look at these columns, and at those of a condition."""
+        for name in names:
+            self.stored(name)
+        if where is not None:
+            where.mask(self)
+
     def plain_rows(self) -> Iterator[dict[str, Any]]:
         """The rows one at a time, as a user's function sees them: {column: level, number, vector or booleans}."""
         columns = {name: column.plain(self.stored(name), self.rows) for name, column in self.domain.items()}

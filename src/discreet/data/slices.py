@@ -6,8 +6,9 @@ the row, and what one slice takes the next must not see; rows are read again whe
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -170,28 +171,14 @@ def candidates_of(batches: Iterable[Batch], slices: Sequence[Slice], where: Filt
                among those of its part. A row that is in no slice may be left out: what each slice takes before it stays
                the same.
     """
-    found: list[_Kept] = []
-    names: list[str] = []
-    if slices:
-        looked = _Looked(batches)
-        found = _pass(looked, slices, (), where)
-        names = looked.names
+    rest = iter(batches)
+    first = next(rest)
+    names = [name for name, column in first.domain.items() if not column.free]
+    found = _pass(itertools.chain([first], rest), slices, (), where)
     number = np.concatenate([np.zeros(0, dtype=np.int64), *(each.number for each in found)])
     codes = np.concatenate([np.zeros((len(names), 0), dtype=np.int64), *(each.codes for each in found)], axis=1)
     _, once = np.unique(number, return_index=True)
     return dict(zip(names, codes[:, once], strict=True))
-
-
-class _Looked:
-    """Batches, and the names of the columns that a row of a slice consists of."""
-
-    def __init__(self, batches: Iterable[Batch]) -> None:
-        self._batches, self.names = batches, list[str]()
-
-    def __iter__(self) -> Iterator[Batch]:
-        for batch in self._batches:
-            self.names = [name for name, column in batch.domain.items() if not column.free]
-            yield batch
 
 
 def _pass(batches: Iterable[Batch], group: Sequence[Slice], cuts: Sequence[_Cut], where: Filter | None) -> list[_Kept]:

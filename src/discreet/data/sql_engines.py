@@ -16,10 +16,11 @@ from __future__ import annotations
 import functools
 import re
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from discreet.core import ParameterError, SchemaError, SourceUnavailable, Unproven, quietly
 from discreet.data.addresses import DUCKDB, POSTGRES, require_no_password
@@ -29,25 +30,6 @@ from discreet.data.tally import Run
 
 Result = TypeVar("Result")
 _PATIENT = {"connect_timeout": "10", "keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"}
-
-
-class SqlEngine(Protocol):
-    """A database, as a table of rows sees it.
-
-    dialect   how it is spoken to
-    path      the file that holds it, if it is one
-    stamp     what changes when the file does; None of a server
-    snapshot  a transaction that only reads, and what runs a statement in it
-    types     of the columns of a statement without rows: what the database calls each, and what it is for us
-    """
-
-    @property
-    def dialect(self) -> Dialect: ...
-    @property
-    def path(self) -> Path | None: ...
-    def stamp(self) -> object: ...
-    def snapshot(self) -> Any: ...
-    def types(self, run: Run, sql: str) -> list[tuple[str, str, SqlSource | None]]: ...
 
 
 def engine_of(where: object, dialect: str | None = None) -> SqlEngine:
@@ -69,7 +51,7 @@ def engine_of(where: object, dialect: str | None = None) -> SqlEngine:
         raise ParameterError(f"a database is an address or a connection, found a {type(where).__name__}")
     if dialect not in DIALECTS:
         raise ParameterError(f"which database is it? dialect must be one of {', '.join(DIALECTS)}; found {dialect!r}")
-    return OtherEngine(where, DIALECTS[dialect])
+    return OtherEngine(DIALECTS[dialect], where)
 
 
 def _asked(work: Callable[[], Result]) -> Result:
@@ -81,17 +63,27 @@ def _columns(rows: Sequence[Sequence[Any]], width: int) -> list[Sequence[Any]]:
     return [*zip(*rows, strict=True)] if rows else [()] * width
 
 
-class _Server:
-    """A database of which no file is watched; a connection of its own for each snapshot, unless one was given."""
+class SqlEngine(ABC):
+    """A database, as a table of rows sees it; a connection of its own for each snapshot, unless one was given.
+
+    dialect  how it is spoken to
+    path     the file that holds it, if it is one
+    """
 
     path: Path | None = None
-    _given: Any
-    _turn: threading.Lock
+
+    def __init__(self, dialect: Dialect, given: Any) -> None:
+        self.dialect, self._given, self._turn = dialect, given, threading.Lock()
+
+    @abstractmethod
+    def types(self, run: Any, sql: str) -> list[tuple[str, str, SqlSource | None]]:
+        """Of the columns of a statement without rows: what the database calls each, and what it is for us."""
+
+    @abstractmethod
+    def _transaction(self, connection: Any) -> Iterator[Run]:
+        """A transaction that only reads, with what runs a statement in it."""
 
     def _connected(self) -> Any:
-        raise NotImplementedError
-
-    def _transaction(self, connection: Any) -> Iterator[Run]:
         raise NotImplementedError
 
     def stamp(self) -> object:
@@ -112,7 +104,7 @@ class _Server:
             connection.close()
 
 
-class PostgresEngine(_Server):
+class PostgresEngine(SqlEngine):
     """Rows in PostgreSQL 14 or later, whose encoding is UTF8."""
 
     _BEGIN = (
@@ -123,9 +115,9 @@ class PostgresEngine(_Server):
     )
 
     def __init__(self, where: Any) -> None:
-        self.dialect, self._psycopg = DIALECTS["postgres"], library("psycopg", "postgres")
+        self._psycopg = library("psycopg", "postgres")
         self._address = require_no_password(where, "database") if isinstance(where, str) else None
-        self._given, self._turn = None if isinstance(where, str) else where, threading.Lock()
+        super().__init__(DIALECTS["postgres"], None if self._address is not None else where)
 
     def _connected(self) -> Any:
         info = self._psycopg.conninfo
@@ -174,13 +166,13 @@ _POSTGRES = {
 """char(n) is not among them: it is compared without the spaces at its end, and read with them."""
 
 
-class DuckEngine(_Server):
+class DuckEngine(SqlEngine):
     """Rows in DuckDB: a file that is opened for reading, or a connection."""
 
     def __init__(self, where: Any) -> None:
-        self.dialect, self._duckdb = DIALECTS["duckdb"], library("duckdb", "sql")
+        self._duckdb = library("duckdb", "sql")
         self.path = Path(where).resolve() if isinstance(where, str) else None
-        self._given, self._turn = None if isinstance(where, str) else where, threading.Lock()
+        super().__init__(DIALECTS["duckdb"], None if self.path is not None else where)
         if self.path is not None and not self.path.is_file():
             raise ParameterError(f"there is no DuckDB file {self.path.name!r}")
 
@@ -261,12 +253,9 @@ def _duckdb_source(kind: str) -> SqlSource | None:
     return SqlSource("text") if kind.startswith("ENUM(") else SqlSource(plain[kind]) if kind in plain else None
 
 
-class OtherEngine(_Server):
+class OtherEngine(SqlEngine):
     """A connection of DB-API 2.0: statements one after the other, each with a snapshot of its own. They are written and
     checked as text; no such database is in the tests."""
-
-    def __init__(self, connection: Any, dialect: Dialect) -> None:
-        self._given, self.dialect, self._turn = connection, dialect, threading.Lock()
 
     def _transaction(self, connection: Any) -> Iterator[Run]:
         cursor = _asked(connection.cursor)

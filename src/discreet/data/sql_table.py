@@ -290,9 +290,9 @@ def _kept_persons(
     return KeptPersons(unit, identity.neighbours.rows, order_key(identity), source.kind == "text")
 
 
-def relation_kinds(where: Any, relation: Sequence[str], dialect: str | None = None) -> dict[str, str]:
+def relation_kinds(where: Any, relation: Sequence[str]) -> dict[str, str]:
     """The kind of each column of a relation, by its type alone: what a schema drafts; "" where there is none."""
-    engine = engine_of(where, dialect)
+    engine = engine_of(where)
     words = {"boolean": "truth", "decimal": "number", "zoned": "timestamp"}
     with engine.snapshot() as run:
         types = _described(lambda: engine.types(run, columns_sql(relation_of(relation), (), engine.dialect)), ())

@@ -28,7 +28,7 @@ from sqlglot import exp
 
 from discreet.core import SchemaError, Unproven
 from discreet.data import calendar
-from discreet.data.domain import MAX_CODES, Column, Domain, Number
+from discreet.data.domain import MAX_CODES, Column, Domain, Number, decimal
 from discreet.data.ingest import MIX
 from discreet.data.rules import GridRule, grid_denominator, holds, level_rule, measure_of, number_rule, period_rule
 from discreet.data.tally import (
@@ -126,6 +126,10 @@ class Dialect:
         """The SQL of an expression."""
         return expression.sql(dialect=self.name)
 
+    def count(self, what: exp.Expression | None = None) -> exp.Expression:
+        """How many rows there are, or how many have a value of an expression."""
+        return _call("COUNT_BIG" if self.name == "tsql" else "COUNT", what or exp.Star())
+
 
 # Small expressions.
 
@@ -167,13 +171,6 @@ def _whole(expression: exp.Expression) -> exp.Expression:
 
 def _is_null(entry: exp.Expression) -> exp.Expression:
     return exp.Is(this=entry.copy(), expression=exp.Null())
-
-
-def _decimal(units: int, digits: int, dialect: Dialect) -> exp.Expression:
-    """A decimal literal of exactly these digits after the point."""
-    sign, body = "-" if units < 0 else "", f"{abs(units):0{digits + 1}d}"
-    spelled = f"{sign}{body[:-digits]}.{body[-digits:]}" if digits else f"{sign}{body}"
-    return exp.cast(_words(spelled), f"DECIMAL({_LONGEST_DECIMAL}, {digits})")
 
 
 def _moment(seconds: int, kind: str) -> exp.Expression:
@@ -254,12 +251,15 @@ def _is_level(entry: exp.Expression, level: Any, source: SqlSource, dialect: Dia
     units = level * 10**source.digits
     if not source.ends[0] <= units <= source.ends[1]:
         return None
-    return exp.EQ(this=entry.copy(), expression=_literal(units, source, dialect))
+    return exp.EQ(this=entry.copy(), expression=_literal(units, source))
 
 
-def _literal(units: int, source: SqlSource, dialect: Dialect) -> exp.Expression:
+def _literal(units: int, source: SqlSource) -> exp.Expression:
     """A number in the entry's own type."""
-    return _number(units) if source.kind == "whole" else _decimal(units, source.digits or 0, dialect)
+    if source.kind == "whole":
+        return _number(units)
+    digits = source.digits or 0
+    return exp.cast(_words(decimal(units, digits)), f"DECIMAL({_LONGEST_DECIMAL}, {digits})")
 
 
 Branches = tuple[Sequence[tuple[exp.Expression, exp.Expression]], exp.Expression]
@@ -280,7 +280,7 @@ def _grid(entry: exp.Expression, column: Any, source: SqlSource, dialect: Dialec
     least, most = source.ends
     for compare, end, code in ends:
         if least <= end <= most:
-            branches.append((compare(this=entry.copy(), expression=_literal(end, source, dialect)), _number(code)))
+            branches.append((compare(this=entry.copy(), expression=_literal(end, source)), _number(code)))
         elif (end > most) == (compare is exp.LTE):  # every entry of this type lies beyond this end
             return [], _number(code)
     units = entry.copy()
@@ -299,18 +299,13 @@ def _endless(entry: exp.Expression, column: Number, dialect: Dialect) -> Branche
         units = value * 10**_MOST_DIGITS
         if units.denominator != 1:
             raise Unproven(f"the bounds of {column!r} are not decimals of {_MOST_DIGITS} digits after the point")
-        ends.append(exp.cast(_words(_spelled(int(units))), "DECIMAL"))
+        ends.append(exp.cast(_words(decimal(int(units), _MOST_DIGITS)), "DECIMAL"))
     branches: list[tuple[exp.Expression, exp.Expression]] = [
         (exp.LTE(this=entry.copy(), expression=ends[0]), _number(0)),
         (exp.GTE(this=entry.copy(), expression=ends[1]), _number(rule.most)),
     ]
     floor = exp.Floor(this=_operation(exp.Mul, entry.copy(), _number(scale)))
     return branches, _between(_minus(_whole(floor), rule.first), rule, dialect)
-
-
-def _spelled(units: int) -> str:
-    body = f"{abs(units):0{_MOST_DIGITS + 1}d}"
-    return f"{'-' if units < 0 else ''}{body[:-_MOST_DIGITS]}.{body[-_MOST_DIGITS:]}"
 
 
 def _checked(rule: GridRule) -> GridRule:
@@ -428,7 +423,7 @@ class Coded:
     def nobody(self) -> str:
         """How many rows name no person."""
         assert self.persons is not None
-        rows = exp.select(_rows(self.dialect)).from_(self.relation.copy())
+        rows = exp.select(self.dialect.count()).from_(self.relation.copy())
         return self.dialect.text(rows.where(exp.not_(self.persons.named())))
 
     def _encoded(self, names: Sequence[str], *, strict: bool = False) -> list[Any]:
@@ -444,18 +439,20 @@ class Coded:
         """How many rows there are, and for each column how many have no value or a level that is not declared."""
         names = [name for name in self.domain.names if name in self.sources]
         wrong = [
-            _counted(exp.EQ(this=exp.column(f"c{place}"), expression=_number(code)), self.dialect)
+            self.dialect.count(
+                exp.Case().when(exp.EQ(this=exp.column(f"c{place}"), expression=_number(code)), _number(1))
+            )
             for place in range(len(names))
             for code in (NO_VALUE, NO_LEVEL)
         ]
-        return self.dialect.text(exp.select(_rows(self.dialect), *wrong).from_(self.codes(names, strict=True)))
+        return self.dialect.text(exp.select(self.dialect.count(), *wrong).from_(self.codes(names, strict=True)))
 
     def count(self) -> str:
         """How many persons there are."""
         if self.persons is None:
             return self.tally(Tally())
         who = exp.select(self.persons.who().as_("who")).from_(self.relation.copy()).where(self.persons.named())
-        return self.dialect.text(exp.select(_rows(self.dialect)).from_(who.distinct().subquery("persons")))
+        return self.dialect.text(exp.select(self.dialect.count()).from_(who.distinct().subquery("persons")))
 
     def tally(self, tally: Tally, *, limit: int | None = None) -> str:
         """The cells that occur, as one number if their number is declared, how many rows are in each, and the sums."""
@@ -482,7 +479,7 @@ class Coded:
         inner = inner.from_(self.codes(names)).where(look.condition(tally.where), copy=False)
         groups = [exp.column(f"k{place}") for place in range(len(axes))]
         sums = [self._sum(exp.column(f"a{place}"), tally.most) for place in range(len(amounts))]
-        outer = exp.select(*groups, _rows(self.dialect), *sums).from_(inner.subquery("counted"))
+        outer = exp.select(*groups, self.dialect.count(), *sums).from_(inner.subquery("counted"))
         outer = outer.group_by(*(each.copy() for each in groups)) if groups else outer
         said = self.dialect.text(outer if limit is None else outer.limit(limit))
         if self.persons is None:
@@ -495,14 +492,6 @@ class Coded:
         """Exact: in decimals where 64 bits could be too few."""
         small = most * _MOST_ROWS < 2**62
         return exp.Sum(this=amount if small else exp.cast(amount, f"DECIMAL({_LONGEST_DECIMAL}, 0)"))
-
-
-def _rows(dialect: Dialect) -> exp.Expression:
-    return _call("COUNT_BIG" if dialect.name == "tsql" else "COUNT", exp.Star())
-
-
-def _counted(condition: exp.Expression, dialect: Dialect) -> exp.Expression:
-    return _call("COUNT_BIG" if dialect.name == "tsql" else "COUNT", exp.Case().when(condition, _number(1)))
 
 
 def _flat(axes: Sequence[exp.Expression], shape: Sequence[int]) -> exp.Expression:
@@ -621,10 +610,6 @@ def files_relation(patterns: Sequence[str], staged: Mapping[str, str] | None) ->
 # Dialects.
 
 
-def _divided(kind: type[exp.Binary]) -> Callable[[exp.Expression, exp.Expression], exp.Expression]:
-    return lambda top, under: _operation(kind, top, under)
-
-
 def _whole_quotient(top: exp.Expression, under: exp.Expression) -> exp.Expression:
     return exp.paren(exp.Div(this=top, expression=under, typed=True, safe=False))
 
@@ -706,7 +691,7 @@ DIALECTS = {
     "duckdb": Dialect(
         "duckdb",
         lambda entry, level: exp.EQ(this=_c_collation(entry), expression=_words(level)),
-        _divided(exp.IntDiv),
+        lambda top, under: _operation(exp.IntDiv, top, under),
         _duckdb_above,
         lambda entry, source: _call("MAKE_TIMESTAMP", _call("EPOCH_US", entry)) if source.kind == "zoned" else entry,
         cut=lambda entry, length: _c_collation(_call("LEFT", exp.cast(entry, "TEXT"), _number(length))),

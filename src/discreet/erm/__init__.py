@@ -49,4 +49,4 @@ from discreet.erm.losses import (
     Squared,
     Targets,
 )
-from discreet.erm.risk import Constants, Lasso, Regularizer, Ridge, Risk, public_size
+from discreet.erm.risk import Constants, Lasso, Regularizer, Ridge, Risk, checked_risk, public_size

@@ -44,7 +44,7 @@ import numpy as np
 from discreet.core import Exact, Funds, Guarantee, ParameterError, Rng, exact
 from discreet.data import Dataset, Facts, Floats, Needs
 from discreet.erm.gradient import Pass, pass_over
-from discreet.erm.risk import Constants, Risk, public_size
+from discreet.erm.risk import Constants, Risk, checked_risk, public_size
 from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, Promise, calibrate
 
 _WORK = 2**28  # entries of the features that all passes together may read, beyond the first 256 passes
@@ -111,25 +111,22 @@ class Average(ConstantRate):
     def expected(self, known: Constants, steps: int, variance: float) -> float:
         rate = float(self.rate)
         if known.smoothness is None:
-            slope = known.lipschitz + known.regularizer_slope
-            return rate / 2 * (slope**2 + variance) + known.span**2 / (2 * rate * steps)
+            return rate / 2 * (known.slope**2 + variance) + known.span**2 / (2 * rate * steps)
         return known.span**2 / (2 * rate * steps) + _noise_term(rate, known.smoothness, variance)
 
     @staticmethod
     def best_rate(known: Constants, steps: int, variance: float) -> float:
         if known.cautious is None:
-            slope = known.lipschitz + known.regularizer_slope
-            return known.span / math.sqrt(steps * (slope**2 + variance))
+            return known.span / math.sqrt(steps * (known.slope**2 + variance))
         return _balanced(known.span**2 / (2 * steps), variance / 2, known.cautious)
 
     def likely(self, known: Constants, steps: int, deviation: float, beta: float) -> float:
         rate, half = float(self.rate), math.log(2 / beta)
-        slope = known.lipschitz + known.regularizer_slope
         lengths = _chi_square([1.0] * steps, known.dimension, half) * deviation**2 / steps
         drift = deviation * math.sqrt(2 * half / steps)
         if known.smoothness is None:
-            drift *= known.diameter + rate * slope
-            return rate / 2 * (slope**2 + lengths) + known.span**2 / (2 * rate * steps) + drift
+            drift *= known.diameter + rate * known.slope
+            return rate / 2 * (known.slope**2 + lengths) + known.span**2 / (2 * rate * steps) + drift
         drift *= known.diameter
         return known.span**2 / (2 * rate * steps) + _noise_term(rate, known.smoothness, lengths) + drift
 
@@ -240,8 +237,7 @@ class StronglyConvex(Schedule):
     def expected(self, known: Constants, steps: int, variance: float) -> float:
         if known.convexity < float(self.modulus):
             return math.inf
-        slope = known.lipschitz + known.regularizer_slope
-        return 2 * (slope**2 + variance) / (float(self.modulus) * (steps + 1))
+        return 2 * (known.slope**2 + variance) / (float(self.modulus) * (steps + 1))
 
     @staticmethod
     def best_rate(known: Constants, steps: int, variance: float) -> float:
@@ -300,13 +296,11 @@ class Descent:
     schedule: Schedule
 
     def __post_init__(self) -> None:
-        if not isinstance(self.risk, Risk):
-            raise ParameterError(f"risk must be a Risk, found {self.risk!r}")
+        exact.convert(self, risk=checked_risk, steps=exact.whole)
         if not hasattr(self.noise, "draw"):
             raise ParameterError(f"noise must be a GaussianNoise or another noise, found {self.noise!r}")
         if not isinstance(self.schedule, Schedule):
             raise ParameterError(f"schedule must be Accelerated(rate) or another schedule, found {self.schedule!r}")
-        exact.freeze(self, steps=exact.whole(steps=self.steps))
 
     def guarantee(self, facts: Facts) -> Guarantee:
         over = self._over(facts)
@@ -360,13 +354,10 @@ def promise(mechanism: Descent, facts: Facts, beta: float | None = None) -> Prom
         start = risk.feasible.centre(known.dimension)
         excess += risk.shrinkage() * float(np.abs(start).sum()) / mechanism.steps
     excess += pass_over(risk, facts.domain, public_size(facts)).excess_error(known)
-    trivial = risk.centre_excess(facts)
     if not math.isfinite(excess):
         return Promise(None, theorem, "no theorem covers this loss with this schedule and noise", beta)
-    if excess >= trivial:
-        reason = f"the theorem's {excess:.3g} is no better than the start of the descent, {trivial:.3g}"
-        return Promise(None, theorem, reason, beta)
-    return Promise(excess, theorem, beta=beta).about(facts)
+    found = Promise(excess, theorem, beta=beta)
+    return found.unless(risk.centre_excess(facts), "the start of the descent").about(facts)
 
 
 def propose(

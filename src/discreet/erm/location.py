@@ -19,7 +19,7 @@ from discreet.data import Facts
 from discreet.erm import Constant, Loss, Risk, interval, public_size, solvers
 from discreet.erm.exponential.bounds import RankQuantile
 from discreet.erm.exponential.bounds import promise as rank_promise
-from discreet.mechanisms import Gaussian, GaussianNoise, Laplace, LaplaceNoise, Promise, calibrate
+from discreet.mechanisms import Gaussian, Laplace, Noisy, Promise, calibrate
 from discreet.method import Maker, Method, Methods, Refused
 from discreet.query import Sum
 
@@ -29,8 +29,8 @@ PRIVATE_COUNT = (
 )
 """Why a noisy sum is no promise about a mean."""
 
-SUMS: dict[str, tuple[Any, Any]] = {"laplace": (Laplace, LaplaceNoise), "gaussian": (Gaussian, GaussianNoise)}
-"""What these names mean for a mean: a mechanism and its noise."""
+SUMS: dict[str, type[Noisy]] = {"laplace": Laplace, "gaussian": Gaussian}
+"""What these names mean for a mean."""
 
 _BETA = 0.05
 """Of a promise in rows, when there is none about the loss."""
@@ -55,19 +55,14 @@ def methods(loss: Loss, column: str, facts: Facts, funds: Funds, *, share: Fract
                 f"session for AVG({column}), or take Median"
             )
         low, high = bounds_of(column, at)
-        kind, noise = SUMS[name]
-        mechanism = calibrated(name, lambda scale: kind(Sum(column), scale), at)
+        mechanism = calibrated(name, lambda scale: SUMS[name](Sum(column), scale), at)
         count, theorem = public_size(at), "the variance of the noise on the sum, over the squared number of rows"
         if not at.neighbours.replace_one:
             return mechanism, Promise(None, theorem, PRIVATE_COUNT)
         # The squared error of the mean is that of the noise; the middle of the bounds is never farther from the mean
         # than half their width.
-        excess = noise(mechanism.scale).variance() / float(count * share) ** 2
-        trivial = (float(high - low) / 2) ** 2
-        if excess >= trivial:
-            reason = f"{excess:.3g} is no better than the middle of the bounds, {trivial:.3g}"
-            return mechanism, Promise(None, theorem, reason)
-        return mechanism, Promise(excess, theorem)
+        excess = mechanism.noise.variance() / float(count * share) ** 2
+        return mechanism, Promise(excess, theorem).unless((float(high - low) / 2) ** 2, "the middle of the bounds")
 
     def rank(at: Facts) -> Solved:
         """Its promise is about the pinball loss, of which |u| is twice the median's."""
@@ -100,7 +95,7 @@ def methods(loss: Loss, column: str, facts: Facts, funds: Funds, *, share: Fract
             return ("exponential",)
         sums = {name: listed.find(name) for name in (("laplace",) if funds.pure else SUMS)}
         spread = {
-            name: SUMS[name][1](method.offer(facts.size).mechanism.scale).variance()
+            name: method.offer(facts.size).mechanism.noise.variance()
             for name, method in sums.items()
             if isinstance(method, Method)
         }

@@ -178,7 +178,7 @@ class Network:
     def parts(self, rows: Floats, labels: Ints, layers: list[Floats]) -> tuple[list[Floats], list[Floats]]:
         """For each layer the rows' inputs and their signals, scaled so that every row's part is within the clip."""
         inputs, margins = _forward(rows, layers)
-        signals = _backward(_missed(margins, labels), inputs, layers)
+        signals = _backward(class_slopes(margins / _BIN, labels, _exp_table()), inputs, layers)
         return inputs, _cut(inputs, signals, self.raw)
 
     def blocks(self, batch: Batch) -> Iterator[tuple[Floats, Ints]]:
@@ -269,11 +269,6 @@ def _forward(rows: Floats, layers: list[Floats]) -> tuple[list[Floats], Floats]:
         active[:, -1] = _ONE
         inputs.append(active)
     return inputs, inputs[-1] @ layers[-1].T
-
-
-def _missed(margins: Floats, labels: Ints) -> Floats:
-    """(p - e_y) * STEPS with p from integers."""
-    return class_slopes(margins / _BIN, labels, _exp_table())
 
 
 def _backward(missed: Floats, inputs: list[Floats], layers: list[Floats]) -> list[Floats]:

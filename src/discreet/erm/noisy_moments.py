@@ -9,6 +9,7 @@ noise instead of d, which many features make dear.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,11 +17,20 @@ from typing import ClassVar
 
 import numpy as np
 
-from discreet.core import Funds, Guarantee, ParameterError, Rng
+from discreet.core import Funds, Guarantee, ParameterError, Rng, exact
 from discreet.data import Dataset, Facts, Floats, Needs
-from discreet.erm import STEPS, Risk
+from discreet.erm import STEPS, Risk, checked_risk
 from discreet.erm.gradient import MomentPass, pass_over
-from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, Promise, Sensitivity, calibrate, of_persons
+from discreet.mechanisms import (
+    GaussianNoise,
+    Noise,
+    ProductLaplaceNoise,
+    Promise,
+    Sensitivity,
+    calibrate,
+    checked_noise,
+    of_persons,
+)
 
 _SHARE = 0.8  # of the largest ridge that noise and signal balance; chosen on the tables of bench/public_tables.py
 _ROUNDS = 50  # after which the ridge and the length of the solution agree
@@ -50,10 +60,7 @@ class NoisyMoments:
     noise: Noise
 
     def __post_init__(self) -> None:
-        if not isinstance(self.risk, Risk):
-            raise ParameterError(f"risk must be a Risk, found {self.risk!r}")
-        if not isinstance(self.noise, Noise):
-            raise ParameterError(f"noise must be a GaussianNoise or another noise, found {self.noise!r}")
+        exact.convert(self, risk=checked_risk, noise=functools.partial(checked_noise, Noise))
 
     def guarantee(self, facts: Facts) -> Guarantee:
         over = self._over(facts)

@@ -26,22 +26,30 @@ import numpy as np
 
 from discreet.core import NANO, Funds, Guarantee, NothingFits, ParameterError, Rng, exact
 from discreet.data import Batch, Dataset, Facts, Floats, IntArray, Ints, Needs
-from discreet.erm import Risk, blocks, public_size
+from discreet.erm import Risk, blocks, checked_risk, public_size
 from discreet.erm.gradient import lengths
 from discreet.erm.nonprivate import accelerated
-from discreet.erm.output_perturbation import PublicNumbers, gram, short_up
+from discreet.erm.output_perturbation import (
+    HALF,
+    LAWS,
+    PublicNumbers,
+    fine_slopes,
+    gram,
+    short_up,
+    targeted_blocks,
+)
 from discreet.mechanisms import (
     GaussianNoise,
     ProductLaplaceNoise,
     Promise,
     Sensitivity,
-    SphericalNoise,
     VectorNoise,
+    admitted,
     calibrate,
+    checked_noise,
 )
 
 _ROWS = 2**13  # rows in a block: sums of 24-bit times 16-bit integers stay below 2^53
-_LIMB = 2**24  # slopes and iterates are integers of limbs of 24 bits
 _SLOPE_BITS = 47  # of the steepest slope
 _DOUBT = Fraction(1, 2**45)  # of the steepest slope: how far off one row's slope may be computed
 _NEWTON, _FAST = 40, 400  # passes of the fast solvers
@@ -54,7 +62,6 @@ _ENOUGH = 10**100  # of the budget, in nano-units: beyond it floats end, and the
 PASSES = 9
 """About how often the rows are read: the guess, and the steps that certify the minimum."""
 Linear = Callable[[Floats], Floats]
-_LAWS: tuple[type[VectorNoise], ...] = (GaussianNoise, ProductLaplaceNoise, SphericalNoise)
 _STRENGTHS = tuple(Fraction(2) ** power * quarter / 4 for power in range(-12, 21) for quarter in (4, 6))
 
 
@@ -96,14 +103,8 @@ class ObjectivePerturbation:
     blur: VectorNoise
 
     def __post_init__(self) -> None:
-        if not isinstance(self.risk, Risk):
-            raise ParameterError(f"risk must be a Risk, found {self.risk!r}")
-        for name, noise in (("noise", self.noise), ("blur", self.blur)):
-            if not isinstance(noise, VectorNoise):
-                raise ParameterError(f"{name} must be a GaussianNoise or another noise, found {noise!r}")
-        ridge, grid = exact.nonnegative(ridge=self.ridge), exact.positive(grid=self.grid)
-        tolerance, step = exact.positive(tolerance=self.tolerance), exact.positive(step=self.step)
-        exact.freeze(self, ridge=ridge, grid=grid, tolerance=tolerance, step=step)
+        exact.convert(self, risk=checked_risk, noise=checked_noise, blur=checked_noise, ridge=exact.nonnegative)
+        exact.convert(self, grid=exact.positive, tolerance=exact.positive, step=exact.positive)
 
     def guarantee(self, facts: Facts) -> Guarantee:
         known = _PublicNumbers(self.risk, self.ridge, facts)
@@ -137,10 +138,8 @@ def promise(mechanism: ObjectivePerturbation, facts: Facts) -> Promise:
     """The excess risk that is promised in expectation over both noises."""
     theorem = f"objective perturbation, {type(mechanism.noise).__name__}"
     known = _PublicNumbers(mechanism.risk, mechanism.ridge, facts)
-    excess, trivial = _excess(mechanism, known), mechanism.risk.centre_excess(facts)
-    if excess >= trivial:
-        return Promise(None, theorem, f"the theorem's {excess:.3g} is no better than the centre's {trivial:.3g}")
-    return Promise(excess, theorem).about(facts)
+    found = Promise(_excess(mechanism, known), theorem)
+    return found.unless(mechanism.risk.centre_excess(facts), "the centre of the set").about(facts)
 
 
 def _excess(mechanism: ObjectivePerturbation, known: _PublicNumbers) -> float:
@@ -165,27 +164,22 @@ def signal(risk: Risk, facts: Facts, funds: Funds) -> float:
         known = _PublicNumbers(risk, Fraction(2**20), facts)
     except ParameterError:
         return 0.0
-    scales = [(law, known.rough_scale(law, funds)) for law in _LAWS]
-    noises = [_length(known, law(scale)) for law, scale in scales if scale is not None]
+    scales = [(law, known.rough_scale(law, funds)) for law in LAWS]
+    noises = [
+        law(scale).squared_length(known.dimension, unit=Fraction(0)) for law, scale in scales if scale is not None
+    ]
     people = known.size * facts.neighbours.rows * float(known.slope * known.norm)
-    return people / min(noises) if noises else 0.0
+    return people / math.sqrt(min(noises)) if noises else 0.0
 
 
 def propose(risk: Risk, *, facts: Facts, funds: Funds) -> ObjectivePerturbation:
     """The ridge for which the promised excess is least, with the least noise that is admitted."""
-    made, refused = [], []
-    for law in _LAWS:
-        try:
-            made.append(_with_law(_PublicNumbers(risk, Fraction(1), facts), law, funds))
-        except ParameterError as error:
-            refused.append(error)
-    if not made:
-        raise refused[-1]
+
+    def with_law(law: type[VectorNoise]) -> ObjectivePerturbation:
+        return _with_law(_PublicNumbers(risk, Fraction(1), facts), law, funds)
+
+    made = admitted(functools.partial(with_law, law) for law in LAWS)
     return min(made, key=lambda each: _excess(each, _PublicNumbers(risk, each.ridge, facts)))
-
-
-def _length(known: _PublicNumbers, noise: VectorNoise) -> float:
-    return math.sqrt(noise.squared_length(known.dimension, unit=Fraction(0)))
 
 
 def _with_law(known: _PublicNumbers, law: type[VectorNoise], funds: Funds) -> ObjectivePerturbation:
@@ -378,7 +372,7 @@ class _Objective:
 
         A step after which the gradient is longer is halved: where the curvature jumps, the whole may be too long.
         """
-        units = _rounded([Fraction(each) / self.grain for each in point.tolist()])
+        units = self._in_grains(point)
         secants, best, shortest, step, halved = _Secants(inverse), units, math.inf, point, 0
         for _ in range(_NEWTON):
             gradient = self.gradient(units)
@@ -414,7 +408,7 @@ class _Objective:
         return sum((each**2 for each in gradient), Fraction(0)) <= self.enough**2
 
     def _in_grains(self, step: Floats) -> list[int]:
-        return _rounded([Fraction(each) / self.grain for each in step.tolist()])
+        return [round(Fraction(each) / self.grain) for each in step.tolist()]
 
     def gradient(self, units: list[int]) -> list[Fraction]:
         """At this point: exact but for the slopes, of which each depends on one row alone."""
@@ -428,8 +422,8 @@ class _Objective:
 
     def _slopes_at(self, units: list[int]) -> Callable[[Batch], IntArray]:
         limbs = np.concatenate([limb.reshape(-1, self.known.width) for limb in _limbs(units)]).T.copy()
-        worth = float(self.grain * self.known.unit), float(self.slope_unit)
-        return functools.partial(_exact_slopes, self.known.risk, self.known.classes, limbs, worth)
+        margins = functools.partial(_margins, limbs, self.known.classes, float(self.grain * self.known.unit))
+        return functools.partial(fine_slopes, self.known.risk, margins, float(self.slope_unit))
 
     # A search in floats, of which nothing is assumed.
 
@@ -555,20 +549,6 @@ class _Secants:
         return step
 
 
-def _exact_slopes(risk: Risk, classes: int, limbs: Floats, worth: tuple[float, float], batch: Batch) -> IntArray:
-    """The sum of the slopes times the rows; worth: of a margin and of a slope."""
-    total = np.zeros(classes * risk.features.dimension(batch.domain), dtype=object)
-    for rows, part in blocks(risk.features, batch, _ROWS):
-        margins = _margins(rows, limbs, classes) * worth[0]
-        y = risk.loss.target_values(batch.domain, risk.target, batch.stored(risk.target)[part])
-        slopes = np.rint(risk.loss.row_slopes(margins, y) / worth[1])
-        top = np.floor(slopes / _LIMB)
-        digits = np.concatenate([top, slopes - top * _LIMB], axis=1)
-        high, low = (digits.T @ rows).astype(np.int64).reshape(2, -1).astype(object)
-        total += high * _LIMB + low
-    return total
-
-
 _COARSE, _BEND, _STEEP, _VALUE = 4, 8, 20, 10  # bits that rows lose, and of roots of curvatures, slopes and values
 
 
@@ -593,10 +573,8 @@ class _Nearly:
     def partial(self, batch: Batch) -> Ints:
         risk, width = self.risk, len(self.w)
         total = np.zeros((width + 2, max(2, width)), dtype=np.int64)
-        for rows, part in blocks(risk.features, batch, _ROWS):
-            total += self.of_rows(
-                rows, risk.loss.target_values(batch.domain, risk.target, batch.stored(risk.target)[part])
-            )
+        for rows, y in targeted_blocks(risk, batch):
+            total += self.of_rows(rows, y)
         return total
 
     def of_rows(self, rows: Floats, y: Any) -> Ints:
@@ -632,8 +610,7 @@ def _on_grid(w: Floats) -> tuple[Floats, float]:
 def _rough_slopes(risk: Risk, table: Floats, worth: float, batch: Batch) -> IntArray:
     """Sums of the slopes of several margins, in a few digits, times the rows."""
     total = np.zeros(table.shape[::-1], dtype=np.int64)
-    for rows, part in blocks(risk.features, batch, _ROWS):
-        y = risk.loss.target_values(batch.domain, risk.target, batch.stored(risk.target)[part])
+    for rows, y in targeted_blocks(risk, batch):
         steep = np.rint(np.clip(risk.loss.row_slopes((rows @ table) * worth, y), -1.0, 1.0) * 2.0**_STEEP)
         total += _whole(steep.T @ rows)
     return total.astype(object).ravel()
@@ -676,31 +653,27 @@ def _whole(values: Floats) -> Ints:
     return np.asarray(np.nan_to_num(np.clip(np.rint(values), -(2.0**62), 2.0**62)), dtype=np.int64)
 
 
-def _rounded(values: list[Fraction]) -> list[int]:
-    return [round(value) for value in values]
-
-
 def _limbs(units: list[int]) -> list[Floats]:
     """Integers as digits of 24 bits, the lowest first; the highest digits have the sign."""
     left, limbs = np.array(units, dtype=object), list[Floats]()
-    while not limbs or any(abs(each) >= _LIMB for each in left):
-        limbs.append((left % _LIMB).astype(np.float64))
-        left = left // _LIMB
+    while not limbs or any(abs(each) >= HALF for each in left):
+        limbs.append((left % HALF).astype(np.float64))
+        left = left // HALF
     return [*limbs, left.astype(np.float64)]
 
 
-def _margins(rows: Floats, limbs: Floats, classes: int) -> Floats:
-    """Integer margins, rounded once for two limbs; of several classes, their distance from the largest."""
+def _margins(limbs: Floats, classes: int, worth: float, rows: Floats) -> Floats:
+    """Margins by integers of this worth, rounded once for two limbs; of several classes, how far below the largest."""
     products = rows @ limbs
     parts = [products[:, start : start + classes] for start in range(0, products.shape[1], classes)]
     if parts[0].shape[1] > 1:
         largest = _joined(parts).argmax(axis=1)[:, None]
         parts = [part - np.take_along_axis(part, largest, axis=1) for part in parts]
-    return _joined(parts)
+    return _joined(parts) * worth
 
 
 def _joined(parts: list[Floats]) -> Floats:
     total = parts[-1]
     for part in parts[-2::-1]:
-        total = total * _LIMB + part
+        total = total * HALF + part
     return total

@@ -18,6 +18,7 @@ from __future__ import annotations
 import functools
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -26,7 +27,7 @@ import numpy as np
 
 from discreet.core import Funds, Guarantee, ParameterError, Rng, exact
 from discreet.data import Batch, Dataset, Facts, Floats, IntArray, Needs
-from discreet.erm import Constants, Features, Risk, blocks, public_size
+from discreet.erm import Constants, Features, Risk, Targets, blocks, checked_risk, public_size
 from discreet.erm.gradient import lengths
 from discreet.erm.nonprivate import accelerated
 from discreet.mechanisms import (
@@ -36,14 +37,19 @@ from discreet.mechanisms import (
     Sensitivity,
     SphericalNoise,
     VectorNoise,
+    admitted,
     calibrate,
+    checked_noise,
 )
 
+LAWS: tuple[type[VectorNoise], ...] = (GaussianNoise, ProductLaplaceNoise, SphericalNoise)
+"""The noises of solvers by perturbation."""
 _DIMENSION = 2**12  # coordinates: a matrix of that size is decomposed
 PASSES = 40
 """About how often the rows are read: the steps that certify the minimum."""
 _ROWS = 2**13  # rows in a block: sums of 24-bit times 16-bit integers stay below 2^53
-_HALF = 2**24  # a slope is an integer of two halves of 24 bits
+HALF = 2**24
+"""Slopes are integers of two digits of 24 bits."""
 _LOW = 2**25  # the lower half of an integer of the iterate
 _SMALL = Fraction(1, 2**200)  # products of a few of these are floats
 _QUARTERS = (Fraction(4, 4), Fraction(5, 4), Fraction(6, 4), Fraction(7, 4))  # of the way to twice as much
@@ -80,12 +86,8 @@ class OutputPerturbation:
     noise: VectorNoise
 
     def __post_init__(self) -> None:
-        if not isinstance(self.risk, Risk):
-            raise ParameterError(f"risk must be a Risk, found {self.risk!r}")
-        if not isinstance(self.noise, VectorNoise):
-            raise ParameterError(f"noise must be a GaussianNoise or another noise, found {self.noise!r}")
-        ridge, tolerance = exact.nonnegative(ridge=self.ridge), exact.positive(tolerance=self.tolerance)
-        exact.freeze(self, ridge=ridge, tolerance=tolerance, step=exact.positive(step=self.step))
+        exact.convert(self, risk=checked_risk, noise=checked_noise)
+        exact.convert(self, ridge=exact.nonnegative, tolerance=exact.positive, step=exact.positive)
 
     def guarantee(self, facts: Facts) -> Guarantee:
         moved, known = self.sensitivity(facts), _Known(self.risk, self.ridge, facts)
@@ -114,10 +116,8 @@ class OutputPerturbation:
 def promise(mechanism: OutputPerturbation, facts: Facts) -> Promise:
     """The excess risk that is promised in expectation over the noise."""
     theorem = f"output perturbation, {type(mechanism.noise).__name__}"
-    excess, trivial = _excess(mechanism, facts), mechanism.risk.centre_excess(facts)
-    if excess >= trivial:
-        return Promise(None, theorem, f"the theorem's {excess:.3g} is no better than the centre's {trivial:.3g}")
-    return Promise(excess, theorem).about(facts)
+    found = Promise(_excess(mechanism, facts), theorem)
+    return found.unless(mechanism.risk.centre_excess(facts), "the centre of the set").about(facts)
 
 
 def _excess(mechanism: OutputPerturbation, facts: Facts) -> float:
@@ -125,7 +125,7 @@ def _excess(mechanism: OutputPerturbation, facts: Facts) -> float:
     away = float(mechanism.tolerance) + float(mechanism.step) * math.sqrt(known.dimension) / 2
     squared = mechanism.noise.squared_length(known.dimension, unit=mechanism.step)
     noisy = _noisy_excess(mechanism.risk, known, float(mechanism.ridge), squared)
-    return noisy + (known.lipschitz + known.regularizer_slope) * away
+    return noisy + known.slope * away
 
 
 def _noisy_excess(risk: Risk, known: Constants, ridge: float, whole: float) -> float:
@@ -134,7 +134,7 @@ def _noisy_excess(risk: Risk, known: Constants, ridge: float, whole: float) -> f
     At the minimiser the slope points out of the set only, so to first order noise costs what it does along the one
     normal of a ball, or along the active sides of a box; the rest is of second order.
     """
-    steep, one = known.lipschitz + known.regularizer_slope, math.sqrt(whole / known.dimension)
+    steep, one = known.slope, math.sqrt(whole / known.dimension)
     biased, by_slope = ridge / 2 * known.span**2, steep * math.sqrt(whole)
     if known.smoothness is None or risk.penalty.lasso:
         return biased + by_slope
@@ -148,14 +148,7 @@ def _noisy_excess(risk: Risk, known: Constants, ridge: float, whole: float) -> f
 
 def propose(risk: Risk, *, facts: Facts, funds: Funds) -> OutputPerturbation:
     """The ridge and the noise for which the promised excess is least, with the least noise that is admitted."""
-    made, refused = [], []
-    for law in (GaussianNoise, ProductLaplaceNoise, SphericalNoise):
-        try:
-            made.append(_with_law(risk, law, facts, funds))
-        except ParameterError as error:
-            refused.append(error)
-    if not made:
-        raise refused[-1]
+    made = admitted(functools.partial(_with_law, risk, law, facts, funds) for law in LAWS)
     return min(made, key=lambda mechanism: _excess(mechanism, facts))
 
 
@@ -316,7 +309,7 @@ class _FineRows:
         self.inverse: Floats = np.asarray(axes / np.maximum(curves, strength) @ axes.T, dtype=np.float64)
         self.smoothness = max(float(curves[-1]), strength) * (1 + 2.0**-20)
         self.grid = 2.0 ** (math.floor(math.log2(known.reach)) - 50)
-        self.slope_unit = 4 * float(known.steepness) / _HALF**2  # a solver may look beyond the set, where it is steeper
+        self.slope_unit = 4 * float(known.steepness) / HALF**2  # a solver may look beyond the set, where it is steeper
         self.centre = known.risk.feasible.centre(known.dimension)
 
     def enough_steps(self, tolerance: float) -> int:
@@ -331,7 +324,8 @@ class _FineRows:
         units = np.rint(w / self.grid)
         tops = np.floor(units / _LOW)
         high, low = (np.ascontiguousarray(part.reshape(-1, known.width).T) for part in (tops, units - tops * _LOW))
-        summed = functools.partial(_fine_slopes, risk, high, low, self.grid * float(known.unit), self.slope_unit)
+        margins = functools.partial(_two_limb_margins, high, low, self.grid * float(known.unit))
+        summed = functools.partial(fine_slopes, risk, margins, self.slope_unit)
         worth = self.slope_unit * float(known.unit) / known.size
         ridge = float(known.added) * (w - self.centre) + risk.smooth_gradient(w)
         return np.asarray(self.data.exact_sum(summed).astype(np.float64) * worth + ridge)
@@ -362,6 +356,12 @@ class _FineRows:
         return np.asarray((vector.reshape(-1, self.known.width) @ matrix).ravel())
 
 
+def targeted_blocks(risk: Risk, batch: Batch) -> Iterator[tuple[Floats, Targets]]:
+    """The rows' vectors and their targets, some rows at a time."""
+    for rows, part in blocks(risk.features, batch, _ROWS):
+        yield rows, risk.loss.target_values(batch.domain, risk.target, batch.stored(risk.target)[part])
+
+
 def gram(features: Features, batch: Batch) -> IntArray:
     """The sums of the products of the rows' coordinates."""
     width = features.dimension(batch.domain)
@@ -371,17 +371,23 @@ def gram(features: Features, batch: Batch) -> IntArray:
     return total
 
 
-def _fine_slopes(risk: Risk, high: Floats, low: Floats, worth: float, slope_unit: float, batch: Batch) -> IntArray:
-    """The sum of the slopes times the rows, in units: exact, and of each row its own function."""
-    total = np.zeros(high.size, dtype=object)
-    for rows, part in blocks(risk.features, batch, _ROWS):
-        margins = ((rows @ high) * _LOW + rows @ low) * worth
-        y = risk.loss.target_values(batch.domain, risk.target, batch.stored(risk.target)[part])
-        slopes = np.rint(risk.loss.row_slopes(margins, y) / slope_unit)
-        top = np.floor(slopes / _HALF)
-        for digits, times in ((top, _HALF), (slopes - top * _HALF, 1)):
-            total += (digits.T @ rows).astype(np.int64).ravel().astype(object) * times
+def fine_slopes(risk: Risk, margins: Callable[[Floats], Floats], slope_unit: float, batch: Batch) -> IntArray:
+    """The sum of the slopes times the rows, in units: exact, and of each row its own function.
+
+    margins  of rows: a value that can be pickled
+    """
+    total = np.zeros(risk.dimension(batch.domain), dtype=object)
+    for rows, y in targeted_blocks(risk, batch):
+        slopes = np.rint(risk.loss.row_slopes(margins(rows), y) / slope_unit)
+        top = np.floor(slopes / HALF)
+        digits = np.concatenate([top, slopes - top * HALF], axis=1)
+        high, low = (digits.T @ rows).astype(np.int64).reshape(2, -1).astype(object)
+        total += high * HALF + low
     return total
+
+
+def _two_limb_margins(high: Floats, low: Floats, worth: float, rows: Floats) -> Floats:
+    return ((rows @ high) * _LOW + rows @ low) * worth
 
 
 def short_up(value: Fraction) -> Fraction:

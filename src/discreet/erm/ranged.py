@@ -31,7 +31,7 @@ from discreet.data import Batch, Dataset, Domain, Facts, Floats, Ints, Needs
 from discreet.erm import Ball, Declared, Huber, Ranged, RangedHuber, Risk, objective_perturbation, public_size
 from discreet.erm.descent import Descent
 from discreet.erm.objective_perturbation import ObjectivePerturbation, signal
-from discreet.mechanisms import Promise, RankQuantile, calibrate
+from discreet.mechanisms import Promise, RankQuantile, admitted, calibrate
 
 _WIDTH = 2  # the range ends this many spreads from the median
 _NARROWEST = 10  # binary digits that the spread may be below the declared range
@@ -128,14 +128,9 @@ def propose_target(risk: Risk, settle: Settle, *, facts: Facts, funds: Funds) ->
     risk.loss.check_target(facts.domain, risk.target)
     norm = 2 * risk.features.constant(facts.domain) * risk.features.unit(facts.domain)
     plain = replace(risk, loss=RangedHuber(Fraction(1, 4), -1, 1), feasible=Ball(1 / norm))
-    inside, made, refused = settle(plain, facts, funds), list[RangedRegression](), list[ParameterError]()
-    for book in (funds.only_pure(), Funds(funds.order, Caps(funds.caps.renyi, 0, funds.caps.failure))):
-        try:
-            made.append(_within(book, inside, facts))
-        except ParameterError as error:
-            refused.append(error)
-    if not made:
-        raise refused[0]
+    inside = settle(plain, facts, funds)
+    books = (funds.only_pure(), Funds(funds.order, Caps(funds.caps.renyi, 0, funds.caps.failure)))
+    made = admitted((functools.partial(_within, book, inside, facts) for book in books), telling=0)
     return min(made, key=lambda each: float(promise(each, facts)))
 
 
@@ -154,18 +149,14 @@ def ranks_within(column: str, funds: Funds, facts: Facts) -> tuple[RankQuantile,
     people = public_size(facts)
 
     def made(q: Fraction, part: Fraction) -> RankQuantile:
-        make = functools.partial(_with_noise, column, q)
-        return calibrate(make, funds=funds.share(part), facts=facts, precision=10)
+        share = funds.share(part)
+        return calibrate(lambda noise: RankQuantile(column, q, 1 / noise), funds=share, facts=facts, precision=10)
 
     median, distance = made(Fraction(1, 2), _OF_MEDIAN), made(1 - _TAILS[0], 1 - _OF_MEDIAN)
     if min(median.rate * Fraction(3, 8), distance.rate * _TAILS[0]) * people < _SURE:
         return None
     tail = min(each for each in _TAILS if distance.rate * people * each >= _SURE)
     return median, made(1 - tail, 1 - _OF_MEDIAN) if tail < _TAILS[0] else distance
-
-
-def _with_noise(column: str, q: Fraction, noise: Fraction) -> RankQuantile:
-    return RankQuantile(column, q, 1 / noise)
 
 
 # Ranges of columns.

@@ -65,29 +65,29 @@ class Regularizer:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Ridge(Regularizer):
-    """(strength / 2) |w|^2."""
-
-    NAME: ClassVar[str] = "ridge/1"
+class _OfStrength(Regularizer):
     strength: Fraction
 
     def __init__(self, strength: Exact) -> None:
         exact.freeze(self, strength=exact.moderate(strength=strength))
+
+
+class Ridge(_OfStrength):
+    """(strength / 2) |w|^2."""
+
+    __slots__ = ()
+    NAME: ClassVar[str] = "ridge/1"
 
     @property
     def ridge(self) -> Fraction:
         return self.strength
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class Lasso(Regularizer):
+class Lasso(_OfStrength):
     """strength * |w|_1."""
 
+    __slots__ = ()
     NAME: ClassVar[str] = "lasso/1"
-    strength: Fraction
-
-    def __init__(self, strength: Exact) -> None:
-        exact.freeze(self, strength=exact.moderate(strength=strength))
 
     @property
     def lasso(self) -> Fraction:
@@ -109,6 +109,11 @@ class Constants:
     diameter: float
     row_norm: float
     regularizer_slope: float
+
+    @property
+    def slope(self) -> float:
+        """Of the risk: that of the losses and of the regularizer."""
+        return self.lipschitz + self.regularizer_slope
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +197,13 @@ class Risk:
         """What n times the regularizer adds for one square, and for one absolute value, of integers of this unit."""
         size = public_size(facts) if self.regularizer else 0
         return self.penalty.ridge * size * unit**2 / 2, self.penalty.lasso * size * unit
+
+
+def checked_risk(risk: object) -> Risk:
+    """The risk, if it is one."""
+    if not isinstance(risk, Risk):
+        raise ParameterError(f"risk must be a Risk, found {risk!r}")
+    return risk
 
 
 def public_size(facts: Facts) -> int:

@@ -15,9 +15,8 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from discreet.core import LedgerUnavailable, ParameterError
+from discreet.data import POSTGRES, require_no_password
 
-_SCHEME = "postgresql://"
-_SECRET = ("password", "sslpassword")
 _LONGEST = 200  # characters of a ledger's name
 
 
@@ -34,21 +33,16 @@ class Address:
     @staticmethod
     def read(text: str) -> Address:
         """The address that this text spells."""
-        if not text.startswith(_SCHEME):
-            raise ParameterError(f"a ledger is a file, or in PostgreSQL at {_SCHEME}HOST/DATABASE?ledger=NAME")
+        if not text.startswith(POSTGRES):
+            raise ParameterError(f"a ledger is a file, or in PostgreSQL at {POSTGRES}HOST/DATABASE?ledger=NAME")
         base, _, query = text.partition("?")
         words = [each.partition("=") for each in query.split("&") if each]
-        account = base.removeprefix(_SCHEME).partition("/")[0].rpartition("@")[0]
-        if ":" in account or any(unquote(key).lower() in _SECRET for key, _, _ in words):
-            raise ParameterError(
-                "the address of a ledger holds a password, and addresses are stored and shown: put the password into "
-                "~/.pgpass (or PGPASSFILE, PGPASSWORD, a service file) and leave it out of the address"
-            )
+        require_no_password(text, "ledger")
         names = [unquote(value) for key, _, value in words if key == "ledger"]
         if len(names) != 1 or not 0 < len(names[0]) <= _LONGEST or not names[0].isprintable():
             raise ParameterError(
                 f"the address of a ledger ends in ?ledger=NAME, once, with a name of at most {_LONGEST} printable "
-                f"characters: {_SCHEME}HOST/DATABASE?ledger=people"
+                f"characters: {POSTGRES}HOST/DATABASE?ledger=people"
             )
         rest = "&".join(f"{key}={value}" for key, _, value in words if key != "ledger")
         return Address(f"{base}?{rest}" if rest else base, names[0])

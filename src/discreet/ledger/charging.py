@@ -143,8 +143,9 @@ def _new_charge(ledger: Ledger, writer: Writer, purchase: Purchase, price: Price
     state, (facts, facts_hash), actor = writer.state, ledger.recorded(purchase.data.facts), Acting.now()
     if not state.admits(price, purchase.allowance, purchase.epochs):
         raise ledger.about(purchase.data.facts).refusal(price, purchase.allowance)
+    first = next(iter(state.epochs.own if state.epochs is not None else ()), None)
     for source in sources_of(purchase.data) if ledger.path is not None else ():
-        claim(source, ledger.id, getattr(purchase.data, "source_epochs", {}).get(source), first=_first(state))
+        claim(source, ledger.id, getattr(purchase.data, "source_epochs", {}).get(source), first=first)
     actor.before_charge()
     if facts_hash not in state.facts:
         writer.append("facts", {"facts": facts, "facts_hash": facts_hash})
@@ -169,10 +170,6 @@ def _new_charge(ledger: Ledger, writer: Writer, purchase: Purchase, price: Price
     entry = writer.append("charge", body)
     actor.charges.append(entry)
     return Receipt(entry, state.hash, price)
-
-
-def _first(state: State) -> str | None:
-    return None if state.epochs is None else next(iter(state.epochs.own), None)
 
 
 def answer(ledger: Ledger, receipt: Receipt, text: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from discreet.core import (
     NOTHING,
@@ -38,24 +38,7 @@ from discreet.core import (
     revive,
     spent_books,
 )
-from discreet.data import (
-    AnyNumber,
-    Bits,
-    Category,
-    Database,
-    Dataset,
-    Date,
-    Domain,
-    Facts,
-    GrowingTable,
-    Growth,
-    Identity,
-    Number,
-    Text,
-    Timestamp,
-    Vector,
-    Whole,
-)
+from discreet.data import Column, Database, Dataset, Domain, Facts, GrowingTable, Growth, Identity
 from discreet.ledger import summary
 from discreet.ledger.address import Address, place_of, state_directory
 from discreet.ledger.durable import os_errors
@@ -75,13 +58,7 @@ from discreet.ledger.state import REPLY, AllowanceUse, Body, Header, State, pric
 from discreet.ledger.store import Store, new_witness, utc_now
 from discreet.mechanisms import Conversation, Mechanism
 
-_FACTS_CLASSES: dict[str, type] = {
-    each.NAME: each
-    for each in (
-        *(Facts, Growth, Domain, Neighbours, Category, Number, Date, Timestamp, AnyNumber, Text, Vector, Bits),
-        Whole,
-    )
-}
+_FACTS_CLASSES: dict[str, type] = {each.NAME: each for each in (Facts, Growth, Domain, Neighbours, *get_args(Column))}
 
 
 class Ledger(Shown):

@@ -231,10 +231,8 @@ def sources_of(table: Dataset | Database | GrowingTable | Identity) -> tuple[Pat
 def datasets_of(table: Dataset | Database | GrowingTable | Identity) -> tuple[Dataset, ...]:
     """The datasets whose facts are recorded when a ledger is made: one, or each table of a database."""
     match table:
-        case Identity():
+        case Identity() | GrowingTable():
             return ()
         case Database():
             return tuple(table.view(name) for name in table.tables)
-        case GrowingTable():
-            return ()
     return (table,)

@@ -24,8 +24,7 @@ def sidecar_path(source: Path) -> Path:
 
 def require_unclaimed(source: Path) -> None:
     """LedgerMismatch if the file has a ledger, or has several names and so could have several ledgers."""
-    _require_one_name(source)
-    path = sidecar_path(source)
+    path = _only_sidecar(source)
     if path.exists():
         raise LedgerMismatch(
             f"{source.name} has a ledger already: {path.name} names it. Two ledgers would be two budgets for the same "
@@ -39,8 +38,7 @@ def claim(source: Path, ledger_id: str, epoch: str | None = None, *, first: str 
     epoch  of a table that grows: the epoch that the file is; it is no other one afterwards
     first  the ledger's first epoch: a sidecar from before the table grew is of that one
     """
-    _require_one_name(source)
-    path = sidecar_path(source)
+    path = _only_sidecar(source)
     if not path.exists():
         create_file(path, canonical({"ledger": ledger_id, **({} if epoch is None else {"epoch": epoch})}) + "\n")
     if _named(path) != ledger_id:
@@ -51,8 +49,7 @@ def claim(source: Path, ledger_id: str, epoch: str | None = None, *, first: str 
 
 def require_claimed(source: Path, ledger_id: str) -> None:
     """LedgerMismatch unless the file has a sidecar that names this ledger."""
-    _require_one_name(source)
-    path = sidecar_path(source)
+    path = _only_sidecar(source)
     if not path.exists() or _named(path) != ledger_id:
         raise LedgerMismatch(f"{source.name} is not the file of this ledger: {path.name} does not name it")
 
@@ -68,7 +65,8 @@ def disown(source: Path, ledger_id: str) -> bool:
     return True
 
 
-def _require_one_name(source: Path) -> None:
+def _only_sidecar(source: Path) -> Path:
+    """Where its sidecar is; LedgerMismatch if the file has several names, and could have a sidecar for each."""
     with os_errors(f"{source.name} cannot be looked at"):
         names = os.stat(source).st_nlink
     if names > 1:
@@ -76,6 +74,7 @@ def _require_one_name(source: Path) -> None:
             f"{source.name} has several names (hard links), and each could have a ledger: copy the file, or remove "
             "the other names"
         )
+    return sidecar_path(source)
 
 
 def _named(path: Path) -> object:

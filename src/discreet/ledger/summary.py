@@ -70,6 +70,7 @@ def summary(book: Ledger, *, last: int | None = None) -> dict[str, Any]:
     last  the number of newest charges and answers, looked up from the end of the ledger; None: all of them
     """
     spent, named = book.spent(), book.allowances()
+    several = bool(book.identity.tables) or book.identity.epochs is not None  # tables, or epochs of one
     return {
         **({} if book.identity.epochs is None else {"epochs": epochs(book), "epochs_per_person": book.identity.epochs}),
         "ledger": book.id,
@@ -80,7 +81,7 @@ def summary(book: Ledger, *, last: int | None = None) -> dict[str, Any]:
         "neighbours": str(book.identity.neighbours),
         "unit": book.identity.unit,
         "size": None if book.facts is None else _size(book),
-        "edition": None if book.facts is None or _several(book) else book.facts.edition,
+        "edition": None if book.facts is None or several else book.facts.edition,
         "epsilon": str(book.budget.epsilon),
         "delta": str(book.budget.delta),
         "epsilon_so_far": spent.epsilon,
@@ -109,11 +110,6 @@ def summary(book: Ledger, *, last: int | None = None) -> dict[str, Any]:
             for each in book.latest("said", most=last)
         ],
     }
-
-
-def _several(book: Ledger) -> bool:
-    """Whether it is about several tables, or several epochs of one."""
-    return bool(book.identity.tables) or book.identity.epochs is not None
 
 
 def _size(book: Ledger) -> int | None:

@@ -30,7 +30,7 @@ from discreet.mechanisms.additive import (
 )
 from discreet.mechanisms.continual import MAX_EPOCHS, ContinualCounter
 from discreet.mechanisms.group_quantiles import DRAWS, GroupQuantiles
-from discreet.mechanisms.mechanism import Conversation, Looking, Mechanism, Stepwise, calibrate
+from discreet.mechanisms.mechanism import Conversation, Looking, Mechanism, Stepwise, admitted, calibrate
 from discreet.mechanisms.noise import (
     FINE,
     LAWS,
@@ -44,6 +44,7 @@ from discreet.mechanisms.noise import (
     SphericalNoise,
     VectorNoise,
     ZeroSumNoise,
+    checked_noise,
     gaussian_reach,
 )
 from discreet.mechanisms.promise import Promise, unit_of, wrong_rows

@@ -140,7 +140,8 @@ class ContinualCounter:
             self._of(self.epoch(1, facts)).sensitivity(replace(facts, neighbours=Neighbours(kind), growth=None)).linf
             for kind in ("add-remove", "replace-one")
         )
-        rows, columns = (relation.rows, 1) if growth is None else _rows_in_an_epoch(growth.per_person, relation.rows)
+        columns = 1 if growth is None else growth.per_person  # the most epochs of a person
+        rows = relation.rows // columns  # of a person in an epoch
         norm = rows * rows * column_norm(self.epochs, self.resolution, min(columns, self.epochs))
         if not relation.replace_one:
             squared = added * added * norm
@@ -254,8 +255,3 @@ class ContinualCounter:
         fine = self.scale / self._unit(facts) >= FINE
         law = LAWS["fine" if fine else "sub-gaussian"](Fraction(self.deviation(place)))
         return float(law.quantile(float(exact.probability(beta=beta) / self.epochs)))
-
-
-def _rows_in_an_epoch(epochs: int, rows: int) -> tuple[int, int]:
-    """How many rows of a person an epoch has, and in how many epochs there are some."""
-    return rows // epochs, epochs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet.core import Exact, Guarantee, ParameterError, Rng, checked_rate, exact, float_up
 from discreet.data import Batch, Dataset, Facts, Ints, Mask, Needs
-from discreet.mechanisms.rank import ColumnSums, Unimodal, first, rank_needs
+from discreet.mechanisms.rank import ColumnSums, Counter, Unimodal, rank_needs, ranked
 from discreet.query import EVERYTHING, MAX_CELLS, GroupCount, GroupKey, Predicate
 
 DRAWS = 3
@@ -133,7 +133,8 @@ class GroupQuantiles:
             sums = np.concatenate([np.zeros((groups, 1), dtype=np.int64), table.cumsum(axis=1)], axis=1)
             return [_listed(line) for line in sums]
         counted = GroupCount(self.keys, self.where)
-        return [_passed(data, self.column, column.points, _OfGroup(counted, group)) for group in range(groups)]
+        chosen = (_OfGroup(counted, group) for group in range(groups))
+        return [ColumnSums(data, self.column, 0, column.points, each).counts for each in chosen]
 
     def _column(self, facts: Facts) -> Any:
         column = facts.domain.column(self.column)
@@ -144,22 +145,8 @@ class GroupQuantiles:
         return column
 
 
-Counter = Callable[[Sequence[int]], list[int]]
-"""How many rows lie below each of these codes; the last code is one beyond the grid."""
-
-
 def _listed(sums: Ints) -> Counter:
     return lambda codes: [int(sums[min(max(code, 0), len(sums) - 1)]) for code in codes]
-
-
-def _passed(data: Dataset, name: str, points: int, chosen: Callable[[Batch], Mask]) -> Counter:
-    sums = ColumnSums(data, name, 0, points, chosen)
-
-    def below(codes: Sequence[int]) -> list[int]:
-        sums.learn(codes)
-        return [sums.below(code)[0] for code in codes]
-
-    return below
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,11 +177,4 @@ class _Ranks:
             ends = [self.added * ((code > 0) + (code >= points)) for code in codes]
             return [self.whole * (count + end) for count, end in zip(self.below(codes), ends, strict=True)]
 
-        def enough(codes: Sequence[int]) -> list[bool]:
-            return [upto >= wanted for upto in values_below([code + 1 for code in codes])]
-
-        def heights(codes: Sequence[int]) -> list[int]:
-            ends = values_below([end for code in codes for end in (code, code + 1)])
-            return [max(0, less - wanted, wanted - upto) for less, upto in zip(ends[::2], ends[1::2], strict=True)]
-
-        return Unimodal(heights, first(0, points - 1, enough), 0, points - 1, self.rates[side] / self.whole)
+        return ranked(values_below, wanted, points, self.rates[side] / self.whole)

@@ -7,7 +7,7 @@ Neither knows a ledger, and nothing in the library but `release` and `converse` 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from fractions import Fraction
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -81,6 +81,7 @@ class Stepwise(Looking, Protocol):
 
 
 Priced = TypeVar("Priced", bound=Mechanism | Conversation)
+Made = TypeVar("Made")
 
 
 def calibrate(
@@ -114,6 +115,19 @@ def calibrate(
         "no amount of noise fits: nothing is left of the budget, or it is too small for this mechanism, or the "
         "mechanism has no such guarantee at all (a Gaussian needs delta > 0)"
     )
+
+
+def admitted(makers: Iterable[Callable[[], Made]], *, telling: int = -1) -> list[Made]:
+    """What those of several ways make that are not refused; an error if all are: the refusal at the place `telling`."""
+    made, refused = list[Made](), list[ParameterError]()
+    for make in makers:
+        try:
+            made.append(make())
+        except ParameterError as error:
+            refused.append(error)
+    if not made:
+        raise refused[telling]
+    return made
 
 
 def _bracket(fits: Callable[[Fraction], bool]) -> tuple[Fraction, Fraction]:

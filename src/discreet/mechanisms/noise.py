@@ -41,7 +41,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -394,6 +394,14 @@ def _binomials(numbers: int) -> Floats:
 Noise = GaussianNoise | LaplaceNoise | ProductLaplaceNoise | CoordinateLaplaceNoise | ZeroSumNoise
 VectorNoise = Noise | SphericalNoise
 """What may be added to a vector of which no coordinate is looked at alone."""
+
+
+def checked_noise(kinds: Any = VectorNoise, **named: object) -> Any:
+    """The one keyword argument, if it is one of these noises."""
+    ((name, noise),) = named.items()
+    if not isinstance(noise, kinds):
+        raise ParameterError(f"{name} must be a GaussianNoise or another noise, found {noise!r}")
+    return noise
 
 
 class SubGaussianNoise(_AnyNoise):

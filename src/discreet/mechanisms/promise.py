@@ -38,8 +38,17 @@ class Promise(Sentence):
 
     def about(self, facts: Facts, *, any_number: bool = False) -> Promise:
         """The same in the unit that these facts give, with its condition unless it holds for any number of rows."""
+        if self.bound is None:
+            return self
         condition = "" if any_number else row_condition(facts)
         return dataclasses.replace(self, per=unit_of(facts), condition=condition)
+
+    def unless(self, known: float, whose: str) -> Promise:
+        """The same if it says more than what is known of a public point (`whose`) without a theorem; else nothing."""
+        if float(self) < known:
+            return self
+        reason = f"the theorem's {float(self):.3g} is no better than {whose}, {known:.3g}"
+        return dataclasses.replace(self, bound=None, reason=reason)
 
     def times(self, factor: float) -> Promise:
         """The same about a loss that is this many times as large."""

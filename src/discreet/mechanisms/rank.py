@@ -25,6 +25,7 @@ from discreet.query import person_range
 
 PowerSums = tuple[int, int, int]  # of some codes: how many, their sum, the sum of their squares
 Heights = Callable[[Sequence[int]], list[int]]
+Counter = Callable[[Sequence[int]], list[int]]  # how many values lie below each of these codes
 
 _HALF_WORD = 31  # bits: codes are below 2^62, so each is two of these
 _BLOCK = 2**20  # rows at a time: sums of half words stay below 2^53 in floats
@@ -61,6 +62,20 @@ class Unimodal:
         while (point := self.attempt(rng)) is None:
             pass
         return point
+
+
+def ranked(below: Counter, wanted: int, points: int, rate: Fraction) -> Unimodal:
+    """The law on 0 .. points - 1 whose heights are how far a rank is missed: max(0, below(c) - wanted, wanted -
+    below(c + 1)), below(c) being how many values lie below c, each as often as `wanted` counts it."""
+
+    def enough(codes: Sequence[int]) -> list[bool]:
+        return [upto >= wanted for upto in below([code + 1 for code in codes])]
+
+    def heights(codes: Sequence[int]) -> list[int]:
+        ends = below([end for code in codes for end in (code, code + 1)])
+        return [max(0, less - wanted, wanted - upto) for less, upto in zip(ends[::2], ends[1::2], strict=True)]
+
+    return Unimodal(heights, first(0, points - 1, enough), 0, points - 1, rate)
 
 
 def _doubling(best: int, end: int, direction: int) -> list[tuple[int, int, int]]:
@@ -106,6 +121,11 @@ class ColumnSums:
 
     def below(self, end: int) -> PowerSums:
         return self.known[min(max(end, 0), self.size)]
+
+    def counts(self, ends: Sequence[int]) -> list[int]:
+        """How many codes lie below each of these."""
+        self.learn(ends)
+        return [self.below(end)[0] for end in ends]
 
     def learn(self, ends: Iterable[int]) -> None:
         """One pass for all the ends that are not known yet."""
@@ -192,19 +212,8 @@ class RankQuantile:
         size = self._number(data.facts).points
         part, whole = self.q.numerator, self.q.denominator
         column = ColumnSums(data, self.column, 0, size)
-
-        def enough(codes: Sequence[int]) -> list[bool]:
-            column.learn(code + 1 for code in codes)
-            wanted = part * column.below(size)[0]
-            return [whole * column.below(code + 1)[0] >= wanted for code in codes]
-
-        def heights(codes: Sequence[int]) -> list[int]:
-            column.learn(end for code in codes for end in (code, code + 1))
-            wanted = part * column.below(size)[0]
-            below = [(column.below(code)[0], column.below(code + 1)[0]) for code in codes]
-            return [max(0, whole * less - wanted, wanted - whole * upto) for less, upto in below]
-
-        return Unimodal(heights, first(0, size - 1, enough), 0, size - 1, self.rate / whole)
+        wanted = part * column.below(size)[0]
+        return ranked(lambda codes: [whole * rows for rows in column.counts(codes)], wanted, size, self.rate / whole)
 
     def among(self, counts: Ints, rng: Rng) -> int:
         """The place of the quantile among ordered classes of so many rows each: the same law and price on these."""

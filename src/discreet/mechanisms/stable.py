@@ -194,11 +194,7 @@ def lone_gaussian_mass(scale: Fraction, bound: int, rows: int) -> Fraction:
 
 def least_gaussian_bound(scale: Fraction, failure: Fraction, rows: int) -> int:
     """The least bound for which a person's bins pass with at most this probability; failure >= 1e-289."""
-    bound = rows
-    while lone_gaussian_mass(scale, bound, rows) > failure:
-        bound *= 2
-    holds = lambda middle: middle >= rows and lone_gaussian_mass(scale, middle, rows) <= failure  # noqa: E731
-    return exact.least(holds, bound // 2, bound)
+    return _least_bound(lone_gaussian_mass, scale, failure, rows)
 
 
 # The bounded noise, for every mechanism that shows a bin only if its noisy count passes the bound.
@@ -223,10 +219,14 @@ def passing(counts: IntArray, scale: Fraction, bound: int, rng: Rng) -> tuple[In
 
 def least_bound(scale: Fraction, failure: Fraction, rows: int) -> int:
     """The least bound for which a person's bins pass with at most this probability; failure >= 1e-289."""
+    return _least_bound(lone_mass, scale, failure, rows)
+
+
+def _least_bound(mass: Callable[[Fraction, int, int], Fraction], scale: Fraction, failure: Fraction, rows: int) -> int:
     bound = rows
-    while lone_mass(scale, bound, rows) > failure:
+    while mass(scale, bound, rows) > failure:
         bound *= 2
-    return exact.least(lambda middle: middle >= rows and lone_mass(scale, middle, rows) <= failure, bound // 2, bound)
+    return exact.least(lambda middle: middle >= rows and mass(scale, middle, rows) <= failure, bound // 2, bound)
 
 
 def certain_count(scale: Fraction, bound: int, beta: float) -> int:

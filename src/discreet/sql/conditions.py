@@ -28,7 +28,7 @@ from typing import Any
 from discreet.data import Column, near_misses, spell
 from discreet.errors import ParameterError
 from discreet.predicate import EVERYTHING, Among, And, Equals, Missing, Not, Or, Predicate
-from discreet.sql.dates import read_date
+from discreet.sql.dates import day_of, read_date, within_day
 from discreet.sql.grammar import SUBQUERY, Node
 from discreet.sql.rows import CellValues, combined, compiled, span
 from discreet.sql.scope import Scope
@@ -149,7 +149,7 @@ def _check_ordered(scope: Scope, node: Node, name: str, column: Column, sign: st
 def _cut(scope: Scope, node: Node, name: str, column: Any, after: bool) -> int:
     """The first code whose value is not below a literal, or lies after it."""
     if column.calendar:
-        day = moment(scope, node, name)
+        day = moment(scope, node, name, column)
         return int(column.after(day)) if after else int(column.at_least(day))
     given = literal_value(node)
     if column.bounded and type(given) is Fraction:
@@ -160,13 +160,14 @@ def _cut(scope: Scope, node: Node, name: str, column: Any, after: bool) -> int:
     return int(found[0]) + after
 
 
-def moment(scope: Scope, node: Node, name: str) -> Any:
-    """A date that is compared with a column."""
+def moment(scope: Scope, node: Node, name: str, column: Any) -> datetime.date:
+    """A date that is compared with a column; a text is read as the column's type: days have no time of day."""
     if node.kind not in ("text", "date"):
         scope.refuse(
             node, f"column {name!r} holds dates, found {shown(str(node.value))}", "Dates look like '2024-01-31'."
         )
-    return read_date(scope, Node("date", node.start, (), node.value))
+    found = read_date(scope, Node("date", node.start, (), node.value))
+    return day_of(found) if node.kind == "text" and not column.times else found
 
 
 def _check_names(scope: Scope, node: Node) -> None:
@@ -336,7 +337,8 @@ def value_of(scope: Scope, node: Node, name: str, column: Column) -> tuple[Any, 
             scope.refuse(node, reason, "Write numbers without quotes.")
         return _on_grid(column, given)
     if not column.categorical:
-        return _on_grid(column, moment(scope, node, name))
+        day = moment(scope, node, name, column)
+        return _on_grid(column, day) if column.times or not within_day(day) else None
     if node.kind == "date":
         scope.refuse(node, f"column {name!r} holds no dates", "Ask with a declared level.")
     return _level(scope, node, name, column, given)
@@ -363,10 +365,14 @@ def chosen_rows(scope: Scope, node: Node | None) -> Predicate:
 
 
 def _check_grid(scope: Scope, node: Node, name: str, column: Any) -> None:
+    never = "So the condition is never true: the answer is 0 in any case."
+    given = moment(scope, node, name, column) if column.calendar else literal_value(node)
     try:
-        column.code(moment(scope, node, name) if column.calendar else literal_value(node))
+        column.code(given)
     except ParameterError as error:
-        scope.refuse(node, f"column {name!r}: {error}", "So the condition is never true: the answer is 0 in any case.")
+        scope.refuse(node, f"column {name!r}: {error}", never)
+    if column.calendar and value_of(scope, node, name, column) is None:
+        scope.refuse(node, f"column {name!r} holds days, found {shown(str(given))}", never)
 
 
 def _level(scope: Scope, node: Node, name: str, column: Any, given: Any) -> tuple[int, Any]:

@@ -60,8 +60,21 @@ def seen_period(node: Node) -> str | None:
 
 
 def read_moment(text: str) -> datetime.date:
-    """A date, or a date and a time of day."""
-    return datetime.date.fromisoformat(text) if len(text) <= 10 else datetime.datetime.fromisoformat(text)
+    """A date, or a date and a time of day: in UTC, if it names a time zone."""
+    if len(text) <= 10:
+        return datetime.date.fromisoformat(text)
+    moment = datetime.datetime.fromisoformat(text)
+    return moment if moment.tzinfo is None else moment.astimezone(datetime.UTC).replace(tzinfo=None)
+
+
+def day_of(moment: datetime.date) -> datetime.date:
+    """A date without its time of day."""
+    return moment.date() if isinstance(moment, datetime.datetime) else moment
+
+
+def within_day(moment: datetime.date) -> bool:
+    """Whether it is a time of day that is not the beginning of a day."""
+    return isinstance(moment, datetime.datetime) and moment.time() != datetime.time()
 
 
 def read_date(scope: Scope, node: Node) -> datetime.date:
@@ -91,7 +104,7 @@ def date_part(scope: Scope, node: Node, unit: Any, value: Any) -> Any:
 def date_trunc(scope: Scope, node: Node, unit: Any, value: Any) -> Any:
     """The first moment of the year, quarter, month, week, day, hour or minute."""
     moment = as_date(scope, node, value)
-    day = moment.date() if isinstance(moment, datetime.datetime) else moment
+    day = day_of(moment)
     match unit_name(unit):
         case "DECADE":
             return datetime.date(max(day.year // 10 * 10, 1), 1, 1)
@@ -165,8 +178,10 @@ def made_date(scope: Scope, node: Node, *parts: Any) -> datetime.date:
 
 
 def shifted(scope: Scope, node: Node, day: datetime.date, by: Any) -> datetime.date:
-    """A date moved by whole days, or by an interval."""
+    """A date moved by whole days, or by an interval; moved by hours or minutes it is a time of day."""
     count, unit = by if type(by) is tuple else (by, "DAY")
+    if unit in ("HOUR", "MINUTE") and type(day) is datetime.date:
+        day = datetime.datetime.combine(day, datetime.time())
     if count != int(count) or unit not in ("DAY", "WEEK", "MONTH", "YEAR", "HOUR", "MINUTE"):
         scope.refuse(node, "a date is moved by whole days, weeks, months or years", "For example + INTERVAL 7 DAY.")
     steps = int(count) if node.kind == "+" else -int(count)

@@ -227,14 +227,18 @@ def _quotient(
     value = total / max(count, most - count, 1e-9)
     if least < 1:
         return _within(value, *ends, ends)
-    corners = [(total + side * error) / number for side in (-1, 1) for number in (least, most)]
-    return _within(value, min(corners), max(corners), ends)
+    return _hull(value, [(total + side * error) / number for side in (-1, 1) for number in (least, most)], ends)
 
 
 def _within(value: float, low: float, high: float, ends: tuple[float, float]) -> Estimated:
     """A value and an interval cut to what is possible; outside the good event they may miss it, and an end is left."""
     low, high = (min(max(each, ends[0]), ends[1]) for each in (low, high))
     return Estimated(min(max(value, low), high), low, high)
+
+
+def _hull(value: float, corners: Sequence[float], ends: tuple[float, float]) -> Estimated:
+    """A value and the interval of all these corners, cut to what is possible."""
+    return _within(value, min(corners), max(corners), ends)
 
 
 def sum_ends(low: Fraction, high: Fraction) -> tuple[float, float]:
@@ -321,8 +325,7 @@ def _of_sample(found: Estimated, people: tuple[float, float, float], ends: tuple
     value = found.value * max(count, 2.0) / (max(count, 2.0) - 1)
     if least < 2:
         return _within(value, *ends, ends)
-    corners = [end * number / (number - 1) for end in found.ends for number in (least, most)]
-    return _within(value, min(corners), max(corners), ends)
+    return _hull(value, [end * number / (number - 1) for end in found.ends for number in (least, most)], ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,8 +360,7 @@ class Comoment(Expression):
         most = math.prod(math.sqrt(each.ends[1]) for each in spreads)
         if least <= 0:
             return _within(value, -1.0, 1.0, (-1.0, 1.0))
-        corners = [end / root for end in found.ends for root in (least, most)]
-        return _within(value, min(corners), max(corners), (-1.0, 1.0))
+        return _hull(value, [end / root for end in found.ends for root in (least, most)], (-1.0, 1.0))
 
     @property
     def _cap(self) -> float:
@@ -447,17 +449,12 @@ def _ends(sign: str, left: tuple[float, float], right: tuple[float, float]) -> t
         return left[0] + right[0], left[1] + right[1]
     if sign == "-":
         return left[0] - right[1], left[1] - right[0]
-    if sign == "*":
-        corners = [_times(one, other) for one in left for other in right]
-        return min(corners), max(corners)
     if sign == "/" and not right[0] <= 0 <= right[1]:
-        corners = [_times(one, 1 / other) for one in left for other in right]
-        return min(corners), max(corners)
-    return -math.inf, math.inf
-
-
-def _times(one: float, other: float) -> float:
-    return 0.0 if 0.0 in (one, other) else one * other
+        right = 1 / right[1], 1 / right[0]
+    elif sign != "*":
+        return -math.inf, math.inf
+    corners = [0.0 if 0.0 in (one, other) else one * other for one in left for other in right]
+    return min(corners), max(corners)
 
 
 @dataclass(frozen=True, slots=True)

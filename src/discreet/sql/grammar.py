@@ -20,6 +20,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, NoReturn, TypeVar
@@ -30,7 +31,7 @@ from discreet.sql.tokens import MAX_DEPTH, Piece, pieces
 MAX_CHAIN = 64
 """Operators of arithmetic in one row: a tree of them is as deep as they are many."""
 
-_COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
+COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 _TRUTHS = ("NULL", "TRUE", "FALSE")
 
 
@@ -152,8 +153,7 @@ def tree(asked: Source, rewrite: Rewrite) -> SelectQuery:
     reader = _Reader(asked, pieces(asked), rewrite)
     if not (reader.at("SELECT") or reader.at("WITH")):
         known = asked.not_answered(reader.here.start, reader.here.text) if reader.here.word else None
-        hint = asked.example
-        raise known or asked.refused(0, "a question begins with SELECT", hint)
+        raise known or asked.refused(0, "a question begins with SELECT", asked.example)
     found = reader.question()
     if reader.here.kind != "end":
         reader.wrong()
@@ -211,12 +211,19 @@ class _Reader:
             if known is not None:
                 raise known
         said = reason or "the question breaks off or goes wrong here"
-        raise self.asked.refused(piece.start, said, hint or self.asked.example)
+        self.refuse(piece.start, said, hint or self.asked.example)
 
-    def deeper(self, start: int) -> None:
+    def refuse(self, start: int, reason: str, hint: str) -> NoReturn:
+        raise self.asked.refused(start, reason, hint)
+
+    @contextmanager
+    def deeper(self, start: int) -> Iterator[None]:
+        """What is read inside is nested one deeper."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise self.asked.too_deep(start, MAX_DEPTH)
+        yield
+        self.depth -= 1
 
     # Statements.
 
@@ -231,7 +238,7 @@ class _Reader:
                 self.need("AS")
                 self.need("(")
                 if name.lower() in map(str.lower, named):
-                    raise self.asked.refused(start, f"{shown(name)} is defined twice", "Choose another name.")
+                    self.refuse(start, f"{shown(name)} is defined twice", "Choose another name.")
                 named[name] = self.inner(start)
                 if not self.take(","):
                     break
@@ -241,18 +248,17 @@ class _Reader:
             below.append(self.select())
         last = below[-1] if below else found
         if any(each.order or each.limit is not None or each.offset for each in (found, *below) if each is not last):
-            raise self.asked.refused(last.start, "ORDER BY and LIMIT stand after the last SELECT", "Move them there.")
+            self.refuse(last.start, "ORDER BY and LIMIT stand after the last SELECT", "Move them there.")
         found = replace(found, order=last.order, limit=last.limit, offset=last.offset)
         return replace(found, named=named, below=tuple(below))
 
     def inner(self, start: int) -> SelectQuery:
         """A SELECT in brackets, of which the first was read."""
-        self.deeper(start)
-        if not self.at("SELECT"):
-            self.wrong()
-        found = self.select()
-        self.need(")")
-        self.depth -= 1
+        with self.deeper(start):
+            if not self.at("SELECT"):
+                self.wrong()
+            found = self.select()
+            self.need(")")
         return found
 
     def select(self) -> SelectQuery:
@@ -283,7 +289,7 @@ class _Reader:
         late = {"FROM", "WHERE", "GROUP", "HAVING"} & {self.here.word}
         if late:
             hint = "The order is SELECT, FROM, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT, each once."
-            raise self.asked.refused(self.here.start, f"a second or late {self.here.word} is not answered", hint)
+            self.refuse(self.here.start, f"a second or late {self.here.word} is not answered", hint)
         rest = (where, group, having, tuple(order), limit, offset, qualify, distinct)
         return SelectQuery(start, tuple(items), source, *rest, sets=sets)
 
@@ -322,7 +328,7 @@ class _Reader:
         """[AS] name, if it is there."""
         if self.take("AS"):
             if self.here.kind == "word" and self.here.word in RESERVED and not self.asked.declared(self.here.text):
-                raise self.asked.refused(
+                self.refuse(
                     self.here.start,
                     f"{shown(self.here.text)} is a word of SQL",
                     "Write the new name in double quotes.",
@@ -346,7 +352,7 @@ class _Reader:
     def whole(self, word: str) -> int:
         found = self.need("number", f"{word} stands before a whole number", f"For example {word} 5.")
         if Fraction(found.text).denominator != 1:
-            raise self.asked.refused(found.start, f"{word} stands before a whole number", f"For example {word} 5.")
+            self.refuse(found.start, f"{word} stands before a whole number", f"For example {word} 5.")
         return int(Fraction(found.text))
 
     def source(self) -> From:
@@ -390,7 +396,7 @@ class _Reader:
             name = self.name("one table is expected after FROM")
         if self.at("."):
             hint = f"Write FROM {self.asked.table}."
-            raise self.asked.refused(start, "a schema before the table's name is not answered", hint)
+            self.refuse(start, "a schema before the table's name is not answered", hint)
         if self.asked.text[start] == "`" and self.asked.tabled(name) is None:  # `project.dataset.table`
             name = name.rpartition(".")[2]
         return From(start, name=name, alias=self.alias())
@@ -400,7 +406,7 @@ class _Reader:
         start = self.need("GROUP").start
         self.need("BY", "GROUP needs BY after it", "Write GROUP BY column.")
         if self.here.kind in ("end", ")"):
-            raise self.asked.refused(start, "GROUP BY names no column", "Write GROUP BY column, or leave it out.")
+            self.refuse(start, "GROUP BY names no column", "Write GROUP BY column, or leave it out.")
         if self.at("ALL") and not self.asked.declared("all"):
             self.place += 1
             return (), ()
@@ -410,7 +416,7 @@ class _Reader:
             found = [_groupings(self.pieces[self.place + 1].word, every)]
             self.place += 2
         if math.prod(map(len, found)) > MAX_SETS:
-            raise self.asked.refused(start, f"more than {MAX_SETS} groupings at once are not answered", "Ask for less.")
+            self.refuse(start, f"more than {MAX_SETS} groupings at once are not answered", "Ask for less.")
         sets = [sum(each, ()) for each in itertools.product(*found)]
         every = list(dict.fromkeys(node for each in sets for node in each))
         return tuple(every), tuple(sets) if len(sets) > 1 or not every else ()
@@ -445,10 +451,7 @@ class _Reader:
         return self.several(self.ordering)
 
     def ordering(self) -> Ordering:
-        node, nulls = self.expression(), None
-        descending = self.take("DESC") is not None
-        if not descending:
-            self.take("ASC")
+        node, descending, nulls = self.expression(), self.descending(), None
         if self.take("NULLS"):
             if not self.at("FIRST", "LAST"):
                 self.wrong("NULLS stands before FIRST or LAST", "For example ORDER BY n DESC NULLS LAST.")
@@ -456,6 +459,10 @@ class _Reader:
             if not nulls:
                 self.take("LAST")
         return Ordering(node, descending, nulls)
+
+    def descending(self) -> bool:
+        """[ASC | DESC]."""
+        return self.take("ASC", "DESC") is not None and self.pieces[self.place - 1].word == "DESC"
 
     # Expressions, from the weakest binding to the strongest.
 
@@ -473,19 +480,17 @@ class _Reader:
             return self.compared()
         start = self.here.start
         self.place += 1
-        self.deeper(start)
-        found = Node("not", start, (self.negated(),))
-        self.depth -= 1
-        return found
+        with self.deeper(start):
+            return Node("not", start, (self.negated(),))
 
     def compared(self) -> Node:
         found = self.added()
         while True:
-            if self.at(*_COMPARISONS):
+            if self.at(*COMPARISONS):
                 sign = self.here.kind
                 self.place += 1
                 found = Node(sign, found.start, (found, self.added()))
-                if self.at(*_COMPARISONS):
+                if self.at(*COMPARISONS):
                     self.wrong("comparisons in a row are not answered", "Join them by AND.")
                 continue
             if self.at("IS"):
@@ -508,7 +513,7 @@ class _Reader:
             against = self.at("NOT") and self.next_is("IN", "BETWEEN", "LIKE", "ILIKE")
             if self.at("NOT") and not against:
                 hint = "Write column IS NOT NULL, column NOT IN (...), or NOT before a whole condition."
-                raise self.asked.refused(self.here.start, "NOT is in the wrong place", hint)
+                self.refuse(self.here.start, "NOT is in the wrong place", hint)
             self.place += against
             if self.take("BETWEEN"):
                 if self.at("SYMMETRIC", "ASYMMETRIC") and not self.asked.declared(self.here.text):
@@ -535,7 +540,7 @@ class _Reader:
         if self.at("SELECT"):
             return Node("among", self.here.start, (found,), (against, self.inner(self.here.start)))
         if self.at(")"):
-            raise self.asked.refused(found.start, "an empty list after IN is not answered", "Name at least one value.")
+            self.refuse(found.start, "an empty list after IN is not answered", "Name at least one value.")
         values = self.several(self.added)
         self.need(")")
         return Node("in", found.start, (found, *values), against)
@@ -551,9 +556,7 @@ class _Reader:
             self.place += 1
             many += 1
             if many > MAX_CHAIN:
-                raise self.asked.refused(
-                    start, f"more than {MAX_CHAIN} operators in a row are not read", "Ask for less."
-                )
+                self.refuse(start, f"more than {MAX_CHAIN} operators in a row are not read", "Ask for less.")
             found = Node(sign, found.start, (found, part()))
         return found
 
@@ -563,10 +566,8 @@ class _Reader:
             if self.next_is("number"):
                 self.take("+")
             return self.cast()
-        self.deeper(minus.start)
-        found = Node("minus", minus.start, (self.signed(),))
-        self.depth -= 1
-        return found
+        with self.deeper(minus.start):
+            return Node("minus", minus.start, (self.signed(),))
 
     def cast(self) -> Node:
         found = self.value()
@@ -603,7 +604,8 @@ class _Reader:
             case "CASE":
                 return self.case(piece.start)
             case "DATE" | "TIMESTAMP":
-                return Node("date", piece.start, (), self.need("text").text)
+                text = self.need("text").text  # of DATE '2024-01-31 12:30' the time of day is cut off
+                return Node("date", piece.start, (), text[:10] if piece.word == "DATE" else text)
             case "INTERVAL":
                 return self.interval(piece.start)
             case "EXISTS":
@@ -638,12 +640,11 @@ class _Reader:
         if self.at("SELECT"):
             inner = self.here.start
             return Node("select", inner, (), self.inner(inner))
-        self.deeper(start)
-        found = self.expression()
-        if self.at(","):
-            self.wrong("a list is not answered here", "A list of values belongs after IN.")
-        self.need(")")
-        self.depth -= 1
+        with self.deeper(start):
+            found = self.expression()
+            if self.at(","):
+                self.wrong("a list is not answered here", "A list of values belongs after IN.")
+            self.need(")")
         return Node(found.kind, start, found.parts, found.value) if found.kind != "name" else found
 
     def named(self) -> Node:
@@ -656,50 +657,39 @@ class _Reader:
         if not self.take("."):
             return Node("name", piece.start, (), (None, piece.text))
         if self.at("*"):
-            raise self.asked.refused(
-                self.here.start, "SELECT * is not answered", "Rows are never shown: ask SELECT COUNT(*)."
-            )
+            self.refuse(self.here.start, "SELECT * is not answered", "Rows are never shown: ask SELECT COUNT(*).")
         inner = self.name("a point is allowed only in numbers and in table.column", "Write 0.5, not .5")
         if self.at("."):
-            raise self.asked.refused(
-                piece.start, "a schema before the column's name is not answered", self.asked.example
-            )
+            self.refuse(piece.start, "a schema before the column's name is not answered", self.asked.example)
         return Node("name", piece.start, (), (piece.text, inner))
 
     def call(self, piece: Piece) -> Node:
         name = piece.word
         self.asked.check_call(piece.start, piece.text, name)
         self.need("(")
-        self.deeper(piece.start)
-        if name == "EXTRACT" or SAME.get(name, name) == "CAST":
-            found = self.extract(piece.start) if name == "EXTRACT" else self.cast_call(piece.start)
-            self.depth -= 1
-            return found
-        distinct, parts = self.take("DISTINCT") is not None, list[Node]()
-        if self.at("ALL") and not (distinct or self.asked.declared("all")):
-            self.place += 1
-        if self.at("*") and self.next_is(")"):
-            parts.append(Node("star", self.here.start))
-            self.place += 1
-        elif not self.at(")"):
-            marks = ("FROM", "FOR") if name == "SUBSTRING" else ()  # SUBSTRING(text FROM 1 FOR 2)
-            parts = self.several(self.expression, *marks)
-        self.need(")")
-        self.depth -= 1
+        with self.deeper(piece.start):
+            if name == "EXTRACT":
+                return self.extract(piece.start)
+            if SAME.get(name, name) == "CAST":
+                return self.cast_call(piece.start)
+            distinct = self.take("DISTINCT") is not None
+            if self.at("ALL") and not (distinct or self.asked.declared("all")):
+                self.place += 1
+            parts = self.arguments(name)
+            self.need(")")
         if index := self.take("index"):  # counted from 0, or, as ORDINAL, from 1
             place = int(index.text.strip("[)]").partition("(")[2]) - index.text.startswith("[ORDINAL")
             parts.append(Node("number", index.start, (), Fraction(place)))
         found = self.rewrite(self.asked, Node("call", piece.start, tuple(parts), (name, distinct)))
         if index and name != "APPROX_QUANTILES":
-            raise self.asked.refused(index.start, "a list is not answered here", self.asked.example)
+            self.refuse(index.start, "a list is not answered here", self.asked.example)
         if self.at("WITHIN"):
             found = self.within(found)
         if self.at("FILTER") and self.next_is("("):
             self.place += 2
             self.take("WHERE")
-            self.deeper(piece.start)
-            found = Node("filter", piece.start, (found, self.expression()))
-            self.depth -= 1
+            with self.deeper(piece.start):
+                found = Node("filter", piece.start, (found, self.expression()))
             self.need(")")
         if self.at("OVER") and self.next_is("("):
             return self.over(found)
@@ -707,19 +697,26 @@ class _Reader:
             self.wrong(f"{name} stands before OVER (...)" if name in WINDOWS else "")
         return found
 
+    def arguments(self, name: str) -> list[Node]:
+        """What stands in the brackets of a call."""
+        if self.at("*") and self.next_is(")"):
+            self.place += 1
+            return [Node("star", self.pieces[self.place - 1].start)]
+        marks = ("FROM", "FOR") if name == "SUBSTRING" else ()  # SUBSTRING(text FROM 1 FOR 2)
+        return [] if self.at(")") else self.several(self.expression, *marks)
+
     def over(self, call: Node) -> Node:
         """OVER (PARTITION BY ... ORDER BY ...)."""
         self.place += 2
-        self.deeper(call.start)
-        parted, ordered = list[Node](), list[Ordering]()
-        if self.take("PARTITION"):
-            self.need("BY", "PARTITION needs BY after it", "OVER (PARTITION BY column).")
-            parted = self.several(self.expression)
-        if self.at("ORDER"):
-            ordered = self.orderings()
-        frame = self.frame() if ordered and self.at("ROWS") else None
-        self.need(")")
-        self.depth -= 1
+        with self.deeper(call.start):
+            parted, ordered = list[Node](), list[Ordering]()
+            if self.take("PARTITION"):
+                self.need("BY", "PARTITION needs BY after it", "OVER (PARTITION BY column).")
+                parted = self.several(self.expression)
+            if self.at("ORDER"):
+                ordered = self.orderings()
+            frame = self.frame() if ordered and self.at("ROWS") else None
+            self.need(")")
         ways = tuple((each.descending, each.nulls_first) for each in ordered)
         parts = (call, *parted, *(each.node for each in ordered))
         return Node("over", call.start, parts, (len(parted), ways, frame))
@@ -766,28 +763,25 @@ class _Reader:
         self.need("(")
         self.need("ORDER")
         self.need("BY")
-        target = self.expression()
-        descending = self.take("DESC") is not None
-        if not descending:
-            self.take("ASC")
+        target, descending = self.expression(), self.descending()
         self.need(")")
         return Node("within", call.start, (call, target), descending)
 
     def case(self, start: int) -> Node:
-        self.deeper(start)
-        parts = [] if self.at("WHEN") else [self.expression()]
-        operand = bool(parts)
-        if not self.at("WHEN"):
-            self.wrong("CASE looks like CASE WHEN condition THEN value ELSE value END", "Begin with WHEN.")
-        while self.take("WHEN"):
-            parts.append(self.expression())
-            self.need("THEN", "WHEN needs THEN after its condition", "CASE WHEN condition THEN value ELSE value END.")
-            parts.append(self.expression())
-        otherwise = self.take("ELSE") is not None
-        if otherwise:
-            parts.append(self.expression())
-        self.need("END", "CASE is closed by END", "CASE WHEN condition THEN value ELSE value END.")
-        self.depth -= 1
+        shape = "CASE WHEN condition THEN value ELSE value END."
+        with self.deeper(start):
+            parts = [] if self.at("WHEN") else [self.expression()]
+            operand = bool(parts)
+            if not self.at("WHEN"):
+                self.wrong("CASE looks like CASE WHEN condition THEN value ELSE value END", "Begin with WHEN.")
+            while self.take("WHEN"):
+                parts.append(self.expression())
+                self.need("THEN", "WHEN needs THEN after its condition", shape)
+                parts.append(self.expression())
+            otherwise = self.take("ELSE") is not None
+            if otherwise:
+                parts.append(self.expression())
+            self.need("END", "CASE is closed by END", shape)
         return Node("case", start, tuple(parts), (operand, otherwise))
 
     def interval(self, start: int) -> Node:
@@ -800,7 +794,7 @@ class _Reader:
         except ValueError:
             count = Fraction(1, 2)
         if count.denominator != 1:
-            raise self.asked.refused(start, "an interval is a whole number of days, months or years", "INTERVAL 7 DAY.")
+            self.refuse(start, "an interval is a whole number of days, months or years", "INTERVAL 7 DAY.")
         return Node("interval", start, (), (int(count), unit.upper().removesuffix("S")))
 
 

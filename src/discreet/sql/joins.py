@@ -10,7 +10,8 @@ outer question is then asked about these rows like about any others (`person_row
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -30,7 +31,7 @@ from discreet.query import (
     Value,
 )
 from discreet.sql.conditions import chosen_rows, condition, rows_where, there
-from discreet.sql.grammar import SUBQUERY, From, Item, Node, SelectQuery, conjunction, conjuncts
+from discreet.sql.grammar import COMPARISONS, SUBQUERY, From, Item, Node, SelectQuery, conjunction, conjuncts
 from discreet.sql.naming import aggregated, calls, named, ordinal, signature, written
 from discreet.sql.rows import combined
 from discreet.sql.scope import Derived, Meaning, Scope
@@ -39,7 +40,6 @@ from discreet.sql.values import grouped_by, summed
 
 _BY_PERSON = "tables are joined by the person only: otherwise rows of several persons meet in one"
 _HINT = "Of each person COUNT, SUM, AVG, MIN, MAX and COUNT(DISTINCT x) of a column are read."
-_SIGNS = ("=", "<>", "<", "<=", ">", ">=")
 _ZERO = Node("number", 0, (), Fraction(0))
 
 
@@ -59,16 +59,24 @@ class Tables:
         if source.query is not None:
             return self.filtered(source.query, source.alias or "", source.start)
         assert source.name is not None
-        named = self.named.get(folded(source.name))
-        if named is not None and named[1] < self.seen:
-            before, self.seen = self.seen, named[1]
-            found = self.filtered(named[0], source.alias or source.name, source.start)
-            self.seen = before
-            return found
+        with self.looked_up(source.name) as query:
+            if query is not None:
+                return self.filtered(query, source.alias or source.name, source.start)
         known = self.table(source)
         domain, called = self.view or (known.domain, {})
         names: dict[str, Meaning] = {name: called.get((known.name, name), name) for name in known.names}
         return Scope(self.asked, (known,), domain, {source.alias or source.name: names})
+
+    @contextmanager
+    def looked_up(self, name: str | None) -> Iterator[SelectQuery | None]:
+        """The question that WITH gave this name, if it may be used here; inside, those before it may be."""
+        query, place = self.named.get(folded(name or ""), (None, self.seen))
+        if place >= self.seen:
+            yield None
+            return
+        before, self.seen = self.seen, place
+        yield query
+        self.seen = before
 
     def table(self, source: From) -> Known:
         assert source.name is not None
@@ -86,23 +94,17 @@ class Tables:
             return [known for each in source.joined for known in self.tables(each)]
         if source.query is not None:
             return self.tables(source.query.source)
-        named = self.named.get(folded(source.name or ""))
-        if named is None or named[1] >= self.seen:
-            return [self.table(source)]
-        before, self.seen = self.seen, named[1]
-        found = self.tables(named[0].source)
-        self.seen = before
-        return found
+        with self.looked_up(source.name) as query:
+            return [self.table(source)] if query is None else self.tables(query.source)
+
+    def inner(self, source: From) -> SelectQuery | None:
+        """A question in brackets, or one of this name."""
+        return source.query or self.named.get(folded(source.name or ""), (None,))[0]
 
     def grouping(self, source: From) -> SelectQuery | None:
         """The question after FROM, if it is one that groups: then the outer one is about its answer."""
-        query = source.query
-        if (
-            source.name is not None
-            and (named := self.named.get(folded(source.name))) is not None
-            and named[1] < self.seen
-        ):
-            query = named[0]
+        with self.looked_up(source.name) as named:
+            query = named or source.query
         if query is None:
             return None
         if query.group is not None or query.distinct is not None:
@@ -232,7 +234,7 @@ class Tables:
             assert each.joined is not None
             other = each.joined[each.kind == "left"]
             plain = isinstance(each.on, Node) and each.on.kind == "and"
-            query = other.query or self.named.get(folded(other.name or ""), (None,))[0]
+            query = self.inner(other)
             made = query is not None and query.group is not None
             if len(self.tables(other)) != 1 or (not made and (query is not None or plain)):
                 continue
@@ -327,7 +329,7 @@ class Tables:
                 return source
             kept = [change(each) for each in source.joined]
             for place, each in enumerate(kept):
-                inner = each.query or self.named.get(folded(each.name or ""), (None,))[0]
+                inner = self.inner(each)
                 if inner is None or inner.group is not None or not all(calls(item.node) for item in inner.items):
                     continue
                 ones = {folded(item.alias or written(item.node)): replace(inner, items=(item,)) for item in inner.items}
@@ -457,7 +459,8 @@ class Tables:
             call = node.parts[0] if node.kind == "filter" else node
             if call.kind != "call" or call.value[0] not in AGGREGATES or len(call.parts) != 1:
                 return replace(node, parts=tuple(map(change, node.parts)))
-            person = folded(_own_name(call.parts[0])) == folded(known.unit or "")
+            (target,) = call.parts
+            person = target.kind == "name" and folded(target.value[1]) == folded(known.unit or "")
             if call.value == ("COUNT", True) and person:
                 many = of_person(replace(node, value=("COUNT", False)) if node is call else node, node.start).parts[0]
                 some = Node(">", node.start, (many, Node("number", node.start, (), Fraction(0))))
@@ -536,8 +539,8 @@ class Tables:
         raise self.asked.refused(source.start, reason, JOINS)
 
 
-def _name(name: str, qualifier: str | None = None) -> Node:
-    return Node("name", 0, (), (qualifier, name))
+def _name(name: str, qualifier: str | None = None, *, start: int = 0) -> Node:
+    return Node("name", start, (), (qualifier, name))
 
 
 def column_names(scope: Scope) -> list[str]:
@@ -587,10 +590,6 @@ def tested(node: Node, inner: SelectQuery) -> Node:
     if inner.having is not None:
         found = Node("and", start, (found, qualified(inner.having, inner.source, None)))
     return filtered(found, some)
-
-
-def _own_name(node: Node) -> str:
-    return str(node.value[1]) if node.kind == "name" else ""
 
 
 def _with_call(node: Node, call: Node) -> Node:
@@ -712,11 +711,11 @@ class _Numbers:
             scope.refuse(node, "this is not answered of each person", _HINT)
         if node.kind == "call" and node.value[0] in AGGREGATES:
             return self.number(node, node, EVERYTHING)
-        if node.kind in _SIGNS and (compared := self.average(node)) is not None:
+        if node.kind in COMPARISONS and (compared := self.average(node)) is not None:
             return compared
         mark = signature(scope, node)
         if mark in self.marks:
-            return _name_at(node, self.keys[self.marks.index(mark)].called)
+            return _name(self.keys[self.marks.index(mark)].called, start=node.start)
         if node.kind == "name":
             inner, meant = scope.through(node)
             if meant is not node and inner.aliases != scope.aliases:
@@ -746,9 +745,14 @@ class _Numbers:
             if (distinct and not coded) or name not in ("MIN", "MAX", "COUNT"):
                 scope.refuse(call, f"{written(call)} is not answered of each person", _HINT)
             function = {"MIN": "least", "MAX": "most"}.get(name, "different")
-            return self.called(
-                node, function, column[0] if column is not None and coded else summed(scope, target), where
-            )
+            of = column[0] if column is not None and coded else summed(scope, target)
+            found = self.called(node, function, of, where)
+            if function != "different" or where == EVERYTHING:
+                return found
+            # Of a person with rows, but none of those, COUNT is 0, and the number is missing.
+            rows = self.called(node, "sum", Fixed(1), EVERYTHING)
+            nothing = Node("*", node.start, (rows, _ZERO))
+            return Node("call", node.start, (found, nothing), ("COALESCE", False))
         if name in ("COUNT", "COUNT_IF", "COUNTIF"):
             if name != "COUNT":
                 where = combined(And, [where, rows_where(scope, target)])
@@ -770,8 +774,4 @@ class _Numbers:
         mark = function, of, where
         if mark not in self.numbers:
             self.numbers[mark] = PersonNumber(self.free(self.wished or written(node)), function, of, 1, where)
-        return _name_at(node, self.numbers[mark].called)
-
-
-def _name_at(node: Node, name: str) -> Node:
-    return Node("name", node.start, (), (None, name))
+        return _name(self.numbers[mark].called, start=node.start)

@@ -26,10 +26,22 @@ from discreet.sql.expressions import (
     power,
     power_span,
 )
-from discreet.sql.grammar import SUBQUERY, From, Node, Ordering, SelectQuery
+from discreet.sql.grammar import COMPARISONS, SUBQUERY, From, Node, Ordering, SelectQuery
 from discreet.sql.naming import SHAPES, calls, ordinal, signature, written
 from discreet.sql.over_groups import Gathered, Labelled, OfKeys, Over
-from discreet.sql.rows import CALLS, MAX_TABLE, NUMERIC, WHOLE, cases, compare, compiled
+from discreet.sql.rows import (
+    CALLS,
+    MAX_TABLE,
+    NUMERIC,
+    WHOLE,
+    all_of,
+    cases,
+    compared,
+    compiled,
+    half_away,
+    inside,
+    listed,
+)
 from discreet.sql.scope import Meaning, Scope
 from discreet.sql.source import AGGREGATES, Source, folded, shown
 from discreet.sql.statement import OutputColumn, Sorting, Statement
@@ -69,7 +81,7 @@ class Sentences:
                 return Arithmetic("-", Exactly(0), self.expression(node.parts[0]))
             case "cast" if node.value in NUMERIC:
                 inner = self.expression(node.parts[0])
-                return Rising(_round_even, inner) if node.value in WHOLE else inner
+                return Rising(lambda value: round(Fraction(value)), inner) if node.value in WHOLE else inner
             case "call":
                 return self.call(node)
             case "case":
@@ -261,19 +273,8 @@ def _digits(node: Node) -> Fraction:
 
 
 def _rounded(value: Any, digits: int) -> Any:
-    """Half away from zero."""
-    ten = Fraction(10) ** digits
-    scaled = Fraction(value) * ten
-    found = Fraction(math.floor(abs(scaled) + Fraction(1, 2)) * (1 if scaled >= 0 else -1)) / ten
-    return int(found) if found.denominator == 1 and not isinstance(value, float) else float(found)
-
-
-def _round_even(value: Any) -> int:
-    return round(Fraction(value))
-
-
-def _root(value: Any) -> float:
-    return math.sqrt(max(0.0, float(value)))
+    found = half_away(Fraction(value), digits)
+    return int(found) if found.denominator == 1 and type(value) is not float else float(found)
 
 
 def _logarithm(base: float) -> Callable[[Any], Any]:
@@ -281,20 +282,16 @@ def _logarithm(base: float) -> Callable[[Any], Any]:
     return lambda value: math.log(float(value)) / math.log(base) if value > 0 else None
 
 
-def _exponential(value: Any) -> float:
-    return math.exp(min(700.0, float(value)))
-
-
 _GROWING: dict[str, Callable[[Any], Any]] = {
     "FLOOR": math.floor,
     "CEIL": math.ceil,
     "CEILING": math.ceil,
     "TRUNC": math.trunc,
-    "SQRT": _root,
+    "SQRT": lambda value: math.sqrt(max(0.0, float(value))),
     "LN": _logarithm(math.e),
     "LOG2": _logarithm(2),
     "LOG10": _logarithm(10),
-    "EXP": _exponential,
+    "EXP": lambda value: math.exp(min(700.0, float(value))),
     "SIGN": lambda value: (value > 0) - (value < 0),
 }
 
@@ -323,44 +320,18 @@ _AFTER: dict[str, Callable[..., Any]] = {
 }
 
 
-def _compared(scope: Scope, node: Node, left: Any, right: Any) -> bool | None:
-    if left is None or right is None:
-        return None
-    exact = [Fraction(each) if type(each) in (int, float) else each for each in (left, right)]
-    return compare(scope, node, *exact)
-
-
-def all_of(scope: Scope, node: Node, *values: Any) -> bool | None:
-    ends = node.kind == "or"
-    return ends if ends in values else None if None in values else not ends
-
-
-def _inside(scope: Scope, node: Node, value: Any, low: Any, high: Any) -> bool | None:
-    above, below = (
-        _compared(scope, Node(">=", node.start), value, low),
-        _compared(scope, Node("<=", node.start), value, high),
-    )
-    found = all_of(scope, Node("and", 0), above, below)
-    return None if found is None else found != node.value
-
-
-def _listed(scope: Scope, node: Node, value: Any, *others: Any) -> bool | None:
-    found = all_of(scope, Node("or", 0), *(_compared(scope, Node("=", node.start), value, other) for other in others))
-    return None if found is None else found != node.value
-
-
 def _is(scope: Scope, node: Node, value: Any) -> bool:
     against, what = node.value
     return (value is {"NULL": None, "TRUE": True, "FALSE": False}[what]) is not bool(against)
 
 
 _CONDITIONS: dict[str, Callable[..., Any]] = {
-    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), _compared),
+    **dict.fromkeys(COMPARISONS, compared),
     "and": all_of,
     "or": all_of,
     "not": lambda scope, node, value: None if value is None else not value,
-    "between": _inside,
-    "in": _listed,
+    "between": inside,
+    "in": listed,
     "is": _is,
 }
 

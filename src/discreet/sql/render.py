@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 from fractions import Fraction
 
-from discreet.data import Column, Domain, Level, Number, spell
+from discreet.data import Column, Domain, Level, Number, decimal, spell
 from discreet.errors import ParameterError
 from discreet.query import Among, And, Between, Equals, Missing, Not, Or, Predicate
 from discreet.sql.source import is_word
@@ -167,11 +167,7 @@ def _decimal(value: Fraction) -> str | None:
     places, scaled = 0, value
     while scaled.denominator != 1 and places < 400:
         places, scaled = places + 1, scaled * 10
-    if scaled.denominator != 1:
-        return None
-    digits = f"{abs(scaled.numerator):0{places + 1}d}"
-    sign = "-" if value < 0 else ""
-    return f"{sign}{digits[:-places]}.{digits[-places:]}" if places else f"{sign}{digits}"
+    return decimal(scaled.numerator, places) if scaled.denominator == 1 else None
 
 
 def _written(value: Fraction) -> str:

@@ -19,21 +19,8 @@ import numpy as np
 
 from discreet.data import Column
 from discreet.predicate import Among, And, Between, Equals, Missing, Or, Predicate
-from discreet.sql.dates import (
-    PARTS,
-    PERIODS,
-    date_diff,
-    date_part,
-    date_trunc,
-    last_day,
-    made_date,
-    read_date,
-    read_moment,
-    seen_period,
-    shifted,
-    written_date,
-)
-from discreet.sql.grammar import SUBQUERY, Node
+from discreet.sql import dates
+from discreet.sql.grammar import COMPARISONS, SUBQUERY, Node
 from discreet.sql.scope import Scope
 from discreet.sql.source import shown
 
@@ -59,7 +46,7 @@ def plain_value(column: Column, code: int) -> Any:
     if code == column.missing_code:
         return None
     if column.calendar:
-        return read_moment(str(column.label(code)))
+        return dates.read_moment(str(column.label(code)))
     value: Any = column.value(code)  # type: ignore[union-attr]
     return Fraction(value) if type(value) is int else value
 
@@ -73,13 +60,13 @@ def plain_values(column: Column) -> tuple[Any, ...]:
 def seen_periods(scope: Scope, node: Node, into: dict[str, str]) -> None:
     """Say which period of each column of dates is all that an expression looks at: YEAR(day) looks at years."""
     scope, node = scope.through(node)
-    period = seen_period(node)
+    period = dates.seen_period(node)
     for part in node.parts:
         found = scope.column(part)
         if found is None:
             seen_periods(scope, part, into)
         elif found[1].calendar:
-            into[found[0]] = min(into.get(found[0], "year"), period or "second", key=PERIODS.index)
+            into[found[0]] = min(into.get(found[0], "year"), period or "second", key=dates.PERIODS.index)
 
 
 class CellValues:
@@ -188,7 +175,7 @@ def compiled(scope: Scope, node: Node) -> Run:
         literal = node.value
         return lambda row: literal
     if node.kind == "date":
-        day = read_date(scope, node)
+        day = dates.read_date(scope, node)
         return lambda row: day
     maker = _MAKERS.get(node.kind)
     if node.kind == "select":
@@ -200,15 +187,15 @@ def compiled(scope: Scope, node: Node) -> Run:
     return maker(scope, node)
 
 
-def _of_parts(make: Callable[..., Any]) -> Callable[[Scope, Node], Run]:
-    """NULL if a part is; otherwise what `make` makes of the parts."""
+def _of_parts(make: Callable[..., Any], *, strict: bool = True) -> Callable[[Scope, Node], Run]:
+    """What `make` makes of the parts; strict: NULL if a part is."""
 
     def maker(scope: Scope, node: Node) -> Run:
         parts = [compiled(scope, part) for part in node.parts]
 
         def run(row: dict[str, Any]) -> Any:
             values = [part(row) for part in parts]
-            return None if None in values else make(scope, node, *values)
+            return None if strict and None in values else make(scope, node, *values)
 
         return run
 
@@ -227,7 +214,7 @@ def kind_of(value: Any) -> str:
 
 def arithmetic(scope: Scope, node: Node, left: Any, right: Any) -> Any:
     if isinstance(left, datetime.date) and node.kind in "+-" and type(right) in (Fraction, tuple):
-        return shifted(scope, node, left, right)
+        return dates.shifted(scope, node, left, right)
     if isinstance(left, datetime.date) and isinstance(right, datetime.date) and node.kind == "-":
         return Fraction((_dated(scope, node, left, right) - _dated(scope, node, right, left)).days)
     one, other = (as_number(scope, node, each) for each in (left, right))
@@ -263,20 +250,40 @@ def compare(scope: Scope, node: Node, left: Any, right: Any) -> bool:
 def _dated(scope: Scope, node: Node, one: Any, other: Any) -> Any:
     """A text beside a date is a date, and a day beside a moment is its beginning."""
     if type(one) is str and isinstance(other, datetime.date):
-        one = read_date(scope, Node("date", node.start, (), one))
+        moment = dates.read_date(scope, Node("date", node.start, (), one))
+        one = moment if isinstance(other, datetime.datetime) else dates.day_of(moment)
     if type(one) is datetime.date and isinstance(other, datetime.datetime):
         return datetime.datetime.combine(one, datetime.time())
     return one
 
 
-def _negated(scope: Scope, node: Node) -> Run:
-    part = compiled(scope, node.parts[0])
+# Conditions have three values; None is neither true nor false.
 
-    def run(row: dict[str, Any]) -> Any:
-        value = part(row)
-        return None if value is None else not as_truth(scope, node, value)
 
-    return run
+def compared(scope: Scope, node: Node, left: Any, right: Any) -> bool | None:
+    if left is None or right is None:
+        return None
+    exact = [Fraction(each) if type(each) in (int, float) else each for each in (left, right)]
+    return compare(scope, node, *exact)
+
+
+def all_of(scope: Scope, node: Node, *values: Any) -> bool | None:
+    """AND of these truths, or OR."""
+    ends = node.kind == "or"
+    return ends if ends in values else None if None in values else not ends
+
+
+def inside(scope: Scope, node: Node, value: Any, low: Any, high: Any) -> bool | None:
+    """BETWEEN."""
+    above = compared(scope, Node(">=", node.start), value, low)
+    found = all_of(scope, Node("and", 0), above, compared(scope, Node("<=", node.start), value, high))
+    return None if found is None else found != node.value
+
+
+def listed(scope: Scope, node: Node, value: Any, *others: Any) -> bool | None:
+    """IN a list."""
+    found = all_of(scope, Node("or", 0), *(compared(scope, Node("=", node.start), value, other) for other in others))
+    return None if found is None else found != node.value
 
 
 def as_truth(scope: Scope, node: Node, value: Any) -> bool:
@@ -285,28 +292,8 @@ def as_truth(scope: Scope, node: Node, value: Any) -> bool:
     return value
 
 
-def _joined(scope: Scope, node: Node) -> Run:
-    parts, ends = [compiled(scope, part) for part in node.parts], node.kind == "or"
-
-    def run(row: dict[str, Any]) -> Any:
-        values = [part(row) for part in parts]
-        truths = [None if value is None else as_truth(scope, node, value) for value in values]
-        return ends if ends in truths else None if None in truths else not ends
-
-    return run
-
-
-def _between(scope: Scope, node: Node) -> Run:
-    value, low, high = node.parts
-    above, below = Node(">=", node.start, (value, low)), Node("<=", node.start, (value, high))
-    inside = Node("and", node.start, (above, below))
-    return compiled(scope, Node("not", node.start, (inside,)) if node.value else inside)
-
-
-def _among(scope: Scope, node: Node) -> Run:
-    value, *others = node.parts
-    equal = Node("or", node.start, tuple(Node("=", node.start, (value, other)) for other in others))
-    return compiled(scope, Node("not", node.start, (equal,)) if node.value else equal)
+def _joined(scope: Scope, node: Node, *values: Any) -> bool | None:
+    return all_of(scope, node, *(None if value is None else as_truth(scope, node, value) for value in values))
 
 
 def like(scope: Scope, node: Node, value: Any, pattern: Any, escape: Any = None) -> bool:
@@ -324,18 +311,13 @@ def like(scope: Scope, node: Node, value: Any, pattern: Any, escape: Any = None)
     return found != against
 
 
-def _is(scope: Scope, node: Node) -> Run:
-    part, (against, what) = compiled(scope, node.parts[0]), node.value
-
-    def run(row: dict[str, Any]) -> bool:
-        value = part(row)
-        if what == "NULL":
-            return (value is None) is not bool(against)
-        if value is not None:
-            as_truth(scope, node, value)
-        return (value is (what == "TRUE")) is not bool(against)
-
-    return run
+def _is(scope: Scope, node: Node, value: Any) -> bool:
+    against, what = node.value
+    if what == "NULL":
+        return (value is None) is not bool(against)
+    if value is not None:
+        as_truth(scope, node, value)
+    return (value is (what == "TRUE")) is not bool(against)
 
 
 def cases(node: Node) -> tuple[list[tuple[Node, Node]], Node]:
@@ -390,8 +372,8 @@ def _cast(scope: Scope, node: Node) -> Run:
 
 def _as_moment(scope: Scope, node: Node, value: Any) -> Any:
     """A date, without its time of day unless the cast is to a timestamp."""
-    found = _dated(scope, node, value, datetime.date.min)
-    return found.date() if node.value == "DATE" and isinstance(found, datetime.datetime) else found
+    found = dates.as_date(scope, node, value)
+    return dates.day_of(found) if node.value == "DATE" else found
 
 
 WHOLE = frozenset(["INTEGER", "INT", "BIGINT", "SMALLINT", "TINYINT", "INT64", "INT4", "INT8", "SIGNED"])
@@ -455,17 +437,19 @@ def _call(scope: Scope, node: Node) -> Run:
     least, most, function = CALLS[name]
     if not least <= len(node.parts) <= most or any(part.kind == "star" for part in node.parts):
         scope.refuse(node, f"{name} takes {least if least == most else f'{least} to {most}'} arguments", "Count them.")
-    if name in ("COALESCE", "LEAST", "GREATEST", "IF", "NULLIF", "CONCAT"):
-        parts = [compiled(scope, part) for part in node.parts]
-        return lambda row: function(scope, node, *(part(row) for part in parts))
-    return _of_parts(function)(scope, node)
+    strict = name not in ("COALESCE", "LEAST", "GREATEST", "IF", "NULLIF", "CONCAT")
+    return _of_parts(function, strict=strict)(scope, node)
 
 
 def rounded(scope: Scope, node: Node, value: Any, digits: Any = Fraction(0)) -> Fraction:
-    """Half away from zero, as duckdb rounds decimals."""
-    ten = Fraction(10) ** int(as_number(scope, node, digits))
-    scaled = as_number(scope, node, value) * ten
-    return Fraction(math.floor(abs(scaled) + Fraction(1, 2)) * (1 if scaled >= 0 else -1)) / ten
+    digits = int(as_number(scope, node, digits))
+    return half_away(as_number(scope, node, value), digits)
+
+
+def half_away(value: Fraction, digits: int) -> Fraction:
+    """A number rounded to these digits, half away from zero, as duckdb rounds decimals."""
+    scaled = value * Fraction(10) ** digits
+    return Fraction(math.floor(abs(scaled) + Fraction(1, 2)) * (1 if scaled >= 0 else -1)) / Fraction(10) ** digits
 
 
 def _power(scope: Scope, node: Node, base: Any, exponent: Any) -> Fraction:
@@ -506,7 +490,7 @@ def _numeric(function: Callable[[Fraction], Any]) -> Callable[..., Fraction]:
 
 
 def _part(unit: str) -> Callable[..., Any]:
-    return lambda scope, node, value: date_part(scope, node, unit, value)
+    return lambda scope, node, value: dates.date_part(scope, node, unit, value)
 
 
 CALLS: dict[str, tuple[int, int, Callable[..., Any]]] = {
@@ -541,28 +525,27 @@ CALLS: dict[str, tuple[int, int, Callable[..., Any]]] = {
     "ENDS_WITH": (2, 2, _text_of(lambda value, part: value.endswith(part))),
     "CONTAINS": (2, 2, _text_of(lambda value, part: part in value)),
     "CONCAT": (1, 8, _concatenated),
-    "STRFTIME": (2, 2, written_date),
-    "DATE_DIFF": (3, 3, date_diff),
-    "LAST_DAY": (1, 1, last_day),
-    "MAKE_DATE": (3, 3, made_date),
-    "DATE_TRUNC": (2, 2, date_trunc),
-    "DATE_PART": (2, 2, date_part),
-    **{name: (1, 1, _part(name)) for name in (*PARTS, "WEEKOFYEAR", "DAYOFMONTH", "WEEKDAY")},
+    "STRFTIME": (2, 2, dates.written_date),
+    "DATE_DIFF": (3, 3, dates.date_diff),
+    "LAST_DAY": (1, 1, dates.last_day),
+    "MAKE_DATE": (3, 3, dates.made_date),
+    "DATE_TRUNC": (2, 2, dates.date_trunc),
+    "DATE_PART": (2, 2, dates.date_part),
+    **{name: (1, 1, _part(name)) for name in (*dates.PARTS, "WEEKOFYEAR", "DAYOFMONTH", "WEEKDAY")},
 }
 
 _MAKERS: dict[str, Callable[[Scope, Node], Run]] = {
     **dict.fromkeys(("+", "-", "*", "/", "//", "%"), _of_parts(arithmetic)),
-    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), _of_parts(compare)),
+    **dict.fromkeys(COMPARISONS, _of_parts(compare)),
     "||": _of_parts(_concatenated),
     "minus": _of_parts(minus),
     "interval": lambda scope, node: lambda row: node.value,
-    "not": _negated,
-    "and": _joined,
-    "or": _joined,
-    "between": _between,
-    "in": _among,
+    "not": _of_parts(lambda scope, node, value: not as_truth(scope, node, value)),
+    **dict.fromkeys(("and", "or"), _of_parts(_joined, strict=False)),
+    "between": _of_parts(inside, strict=False),
+    "in": _of_parts(listed, strict=False),
     "like": _of_parts(like),
-    "is": _is,
+    "is": _of_parts(_is, strict=False),
     "case": _case,
     "cast": _cast,
     "call": _call,

@@ -62,15 +62,8 @@ from discreet.sql.source import AGGREGATES, Known, folded, source
 from discreet.sql.statement import OutputColumn, Sorting, Statement, key_order, shared, summand
 from discreet.sql.values import GroupedBy, ends_within, grouped_by, listed_by, summed
 
-_QUANTILES = (
-    "MEDIAN",
-    "QUANTILE",
-    "QUANTILE_CONT",
-    "QUANTILE_DISC",
-    "PERCENTILE",
-    "PERCENTILE_CONT",
-    "PERCENTILE_DISC",
-)
+_WITHIN = ("PERCENTILE_CONT", "PERCENTILE_DISC", "QUANTILE_CONT", "QUANTILE_DISC")
+_QUANTILES = ("MEDIAN", "QUANTILE", "PERCENTILE", *_WITHIN)
 
 
 _MOST_RANKED = 2**12
@@ -549,12 +542,7 @@ class _Outputs(Sentences):
         self, node: Node, name: str, target: Node | None, chances: Sequence[Node], where: Predicate
     ) -> Expression:
         scope = self.scope
-        if node.kind == "within" and name not in (
-            "PERCENTILE_CONT",
-            "PERCENTILE_DISC",
-            "QUANTILE_CONT",
-            "QUANTILE_DISC",
-        ):
+        if node.kind == "within" and name not in _WITHIN:
             reason = "WITHIN GROUP is answered as PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY age) only"
             scope.refuse(node, reason, SHAPES)
         wanted = 0 if name == "MEDIAN" and node.kind != "within" else 1

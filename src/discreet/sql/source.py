@@ -142,6 +142,12 @@ _TOPICS: tuple[tuple[str, str, str], ...] = (
     ("PREPARE RANDOM RAND UUID NEWID", "chance is not answered: noise is added by the library alone", "Leave it out."),
     (";", "several statements are not answered", "Ask them one at a time; one semicolon may end a question."),
 )
+_ANSWERED = "Answered are COUNT, SUM, AVG, MEDIAN, QUANTILE, VAR, STDDEV, CORR, COVAR_POP, COUNT_IF, FLOOR, and others."
+_INSTEAD = {
+    "LOG": "Write LN, LOG2 or LOG10 of an answer.",
+    "AGE": "Write DATE_DIFF('year', a, b).",
+    **dict.fromkeys(("SKEWNESS", "KURTOSIS"), "Ask for AVG(x), AVG(POWER(x, 2)) and AVG(POWER(x, 3))."),
+}
 _REASONS = {word: (reason, hint) for words, reason, hint in _TOPICS for word in words.split()}
 
 COMMENT = r"--[^\r\n]*|/\*(?!\+)(?:(?!\*/|/\*)[\s\S])*\*/"
@@ -226,27 +232,18 @@ class Source:
         raise known or self.no_call(position, written)
 
     def no_call(self, position: int, name: str, target: str = "x") -> UnsupportedQuery:
-        if name.upper() in _VALUES_OF_ROWS:
+        word = name.upper()
+        reason, hint = f"the function {shown(name)} is not answered", _INSTEAD.get(word, _ANSWERED)
+        if word in _VALUES_OF_ROWS:
             reason = f"{shown(name)} is not answered: one person's value would be seen"
-            end = "0.01" if name.upper() == "MIN" else "0.99"
+            hint = "Count instead: SELECT a, COUNT(*) FROM t GROUP BY a ORDER BY 2 DESC LIMIT 1."
+        if word in ("MIN", "MAX"):
+            end = "0.01" if word == "MIN" else "0.99"
             hint = f"Ask for a quantile instead, such as QUANTILE({_cut(target, _SHOWN)}, {end})."
-            if name.upper() not in ("MIN", "MAX"):
-                hint = "Count instead: SELECT a, COUNT(*) FROM t GROUP BY a ORDER BY 2 DESC LIMIT 1."
-            return self.refused(position, reason, hint)
-        if name.upper() in ("NTILE", "LAST_VALUE", "NTH_VALUE", "PERCENT_RANK", "CUME_DIST"):
+        if word in ("NTILE", "LAST_VALUE", "NTH_VALUE", "PERCENT_RANK", "CUME_DIST"):
             reason = f"{shown(name)} is not answered: it is a window over rows, or over groups that may be empty"
-            return self.refused(
-                position, reason, "Make bins: FLOOR(x / w) * w. Groups have RANK() OVER (ORDER BY ...)."
-            )
-        if name.upper() in ("LOG", "SKEWNESS", "KURTOSIS", "AGE"):
-            say = {"LOG": "Write LN, LOG2 or LOG10 of an answer.", "AGE": "Write DATE_DIFF('year', a, b)."}.get(
-                name.upper(), "Ask for AVG(x), AVG(POWER(x, 2)) and AVG(POWER(x, 3))."
-            )
-            return self.refused(position, f"the function {shown(name)} is not answered", say)
-        hint = (
-            "Answered are COUNT, SUM, AVG, MEDIAN, QUANTILE, VAR, STDDEV, CORR, COVAR_POP, COUNT_IF, FLOOR, and others."
-        )
-        return self.refused(position, f"the function {shown(name)} is not answered", hint)
+            hint = "Make bins: FLOOR(x / w) * w. Groups have RANK() OVER (ORDER BY ...)."
+        return self.refused(position, reason, hint)
 
     def declared(self, name: str) -> bool:
         """Whether some table has a column of this name, or is called so."""

@@ -33,7 +33,7 @@ from discreet.query import (
     Value,
 )
 from discreet.sql.conditions import condition
-from discreet.sql.grammar import Node
+from discreet.sql.grammar import COMPARISONS, Node
 from discreet.sql.rows import (
     MAX_LINE,
     MAX_TABLE,
@@ -51,7 +51,7 @@ from discreet.sql.scope import Scope
 _FEW = 16  # different values of a function that are listed with a condition each; more are looked up by their codes
 _MANY = 1024  # such values where the cells are not codes
 
-_CONDITIONS = ("=", "<>", "<", "<=", ">", ">=", "not", "and", "or", "between", "in", "like", "is", "boolean")
+_CONDITIONS = (*COMPARISONS, "not", "and", "or", "between", "in", "like", "is", "boolean")
 _RISING = ("FLOOR", "CEIL", "CEILING", "ROUND", "DATE_TRUNC", "YEAR", "WIDTH_BUCKET")
 
 

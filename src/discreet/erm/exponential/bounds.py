@@ -106,13 +106,11 @@ def promise(
     """
     if isinstance(mechanism, RankQuantile):
         return _rank_promise(mechanism, facts, beta)
-    size, rate, trivial = public_size(facts), float(mechanism.rate), mechanism.risk.centre_excess(facts)
+    size, rate = public_size(facts), float(mechanism.rate)
     excesses = [(tail.excess(rate, size, beta), tail.theorem) for tail in _tails(mechanism, facts)]
     excess, theorem = min(excesses, default=(math.inf, "the exponential mechanism"))
-    if not excess < trivial:
-        reason = f"the theorems' {excess:.3g} is no better than {trivial:.3g}, which holds for the centre of the set"
-        return Promise(None, theorem, reason, beta)
-    return Promise(excess, theorem, beta=beta).about(facts)
+    found = Promise(excess, theorem, beta=beta)
+    return found.unless(mechanism.risk.centre_excess(facts), "the centre of the set").about(facts)
 
 
 def _tails(mechanism: LineExponential | GridExponential, facts: Facts) -> list[Tail]:
@@ -140,10 +138,8 @@ def _rank_promise(mechanism: RankQuantile, facts: Facts, beta: float | None) -> 
     width, q = float(column.high - column.low), float(max(mechanism.q, 1 - mechanism.q))
     tail = Tail(theorem, 1, math.log(column.steps + 1))
     excess = tail.excess(float(mechanism.rate), public_size(facts), beta) * width
-    trivial = facts.neighbours.rows * q * width
-    if excess >= trivial:
-        return Promise(None, theorem, f"the theorem's {excess:.3g} is no better than {trivial:.3g}", beta)
-    return Promise(excess, theorem, beta=beta).about(facts, any_number=True)
+    found = Promise(excess, theorem, beta=beta).unless(facts.neighbours.rows * q * width, "any point")
+    return found.about(facts, any_number=True)
 
 
 def propose(
