@@ -385,6 +385,15 @@ ATTACKS = [
         {"kind": "histogram", "share": "1/9", "numbers": {"cells": 10**400}},
         at("plan"),
     ),
+    *(
+        sent(
+            f"a plan whose numbers name its {name}",
+            422,
+            {"kind": "count", "share": "1/9", "numbers": {name: 5}},
+            at("plan"),
+        )
+        for name in ("ledger", "size", "domain", "neighbours")
+    ),
     sent("a rule of another kind", 422, {**FIT, "kind": "tree"}, at("learn")),
     sent("a rule of 99 conditions", 422, {**FIT, "kind": "rule", "target": "sex", "k": 99}, at("learn")),
     sent("a rehearsal that nobody allowed", 404, BODY, at("rehearsal/ask")),

@@ -100,8 +100,9 @@ def create(path: Path | Address, epsilon: str, delta: str, yes: bool, **given: A
             )
         if (unit is None) != (rows is None):
             raise ParameterError("--unit and --rows-per-unit go together")
+        relation = dp.Neighbours(neighbours, 1 if rows is None else dp.exact.whole(rows_per_unit=rows))
         _confirm(budget, size, yes)
-        identity = dp.data.Identity(dp.exact.text(name=name), dp.Neighbours(neighbours, rows or 1), unit)
+        identity = dp.data.Identity(dp.exact.text(name=name), relation, unit)
         made, where, edition, protects = dp.Ledger.create(path, budget, identity, size=size), path, "", ""
     who = made.identity
     if who.epochs is not None:

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -60,6 +60,7 @@ __all__ = [
     "Model",
     "Plan",
     "PlanRow",
+    "check_numbers",
     "method_names",
     "numbers_of",
     "plan",
@@ -222,13 +223,7 @@ def plan(
     radius   for linear and logistic: how long the coefficients may be, and huber= for linear, as the estimator has them
     pass_seconds  what a pass over the rows costs: a far table's `offers.pass_seconds`, by which fit chooses, too
     """
-    if kind not in KINDS:
-        raise ParameterError(f"kind must be one of {', '.join(sorted(KINDS))}; found {kind!r}")
-    about = KINDS[kind]
-    if set(numbers) - set(about.numbers):
-        takes = ", ".join(f"{name}=" for name in about.numbers) or "no other number"
-        unknown = ", ".join(sorted(set(numbers) - set(about.numbers)))
-        raise ParameterError(f"a plan for {kind!r} takes {takes} beside budget=, size= and alpha=; found {unknown}")
+    check_numbers(kind, numbers)
     left, relation, size = _whose(budget, ledger, share, allowance, neighbours, size)
     model = Model(
         domain,
@@ -269,6 +264,16 @@ def plan(
     by_size = size is None or kind == "interior" or (kind in RULES and wanted is not None)
     rows = tuple(sorted(found, key=functools.partial(_order, by_size)))
     return Plan(kind, promised, relation, problem.beta, rows, size, wanted, left=left, **described)
+
+
+def check_numbers(kind: str, numbers: Iterable[str]) -> None:
+    """Refuse a kind that there is not, and numbers that its plan does not take."""
+    if kind not in KINDS:
+        raise ParameterError(f"kind must be one of {', '.join(sorted(KINDS))}; found {kind!r}")
+    takes = KINDS[kind].numbers
+    if unknown := set(numbers) - set(takes):
+        known, found = ", ".join(f"{name}=" for name in takes) or "no other number", ", ".join(sorted(unknown))
+        raise ParameterError(f"a plan for {kind!r} takes {known} beside budget=, size= and alpha=; found {found}")
 
 
 def numbers_of(kind: str, domain: Domain, names: Sequence[str]) -> dict[str, int]:

@@ -28,7 +28,7 @@ from discreet.modelling import (
     with_positive,
     write_rows,
 )
-from discreet.plan import MODELS
+from discreet.plan import MODELS, check_numbers
 from discreet.serve.jobs import Job
 from discreet.serve.settings import Limits
 
@@ -244,6 +244,7 @@ def planned(asked: dict[str, Any], session: dp.Session, name: str) -> dict[str, 
     """A plan, with this session's ledger: of what is left under this name, or for an epsilon."""
     about = one_table(session, asked["table"])
     kind, numbers = asked["kind"], dict(asked["numbers"])
+    check_numbers(kind, numbers)
     epsilon, delta, share, target = (asked[each] for each in ("epsilon", "delta", "share", "target"))
     if (epsilon is None) == (share is None):
         raise dp.errors.ParameterError("say what it may cost: either epsilon (and delta), or share of what is left")
