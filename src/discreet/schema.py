@@ -307,11 +307,9 @@ class Schema(Shown):
 
     @property
     def sources(self) -> tuple[Path, ...]:
-        """The files of rows that the schema names."""
+        """The files of rows that the schema names; of a table that grows, those of all epochs."""
         file = self.data if self.data is None or isinstance(self.data, Path) else self.data.file
-        if file is None or self.epochs is not None:
-            return ()
-        return files_of(file)
+        return () if file is None else files_of(Path(str(file).replace(_EPOCH, "*")))
 
     @property
     def relation(self) -> Neighbours:
