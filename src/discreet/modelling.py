@@ -27,6 +27,11 @@ SERVES = {"q": ("quantile",), "hidden": ("network",), "radius": ("logistic", "li
 """Which kinds an option is for."""
 
 
+def persons_of(table: dp.data.Dataset | dp.Database) -> int | None:
+    """The public number of persons in a table, or in a database."""
+    return table.size if isinstance(table, dp.Database) else table.facts.size
+
+
 def take_cost(options: dict[str, Any]) -> dict[str, Any]:
     """Take --epsilon, --delta and --share out of the options: what an estimator may cost, in exactly one way."""
     epsilon, delta, share = (options.pop(name) for name in ("epsilon", "delta", "share"))

@@ -81,7 +81,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from discreet.core import (
     DiscreetError,
@@ -129,7 +129,7 @@ from discreet.data import (
     stored_frame,
     this_session,
 )
-from discreet.ledger import Address, Ledger
+from discreet.ledger import Address, Ledger, sidecar_path
 from discreet.rehearsal import PEOPLE, made_up, made_up_epochs, made_up_tables
 
 FILL_IN = "FILL IN"
@@ -385,6 +385,9 @@ class DatabaseSchema(Shown):
     size: int | None = None
     ledger: Path | Address | None = None
 
+    epochs: ClassVar[None] = None
+    """Several tables do not grow."""
+
     @staticmethod
     def read(path: str | os.PathLike[str]) -> DatabaseSchema:
         """The schema in this file, which must be one of several tables."""
@@ -436,7 +439,7 @@ class DatabaseSchema(Shown):
         declared = {"neighbours": self.neighbours, "persons": self.persons, "size": self.size}
         return Database(tables, name=self.name, **declared)  # type: ignore[arg-type]
 
-    def rehearsal(self, people: int = PEOPLE) -> Database:
+    def rehearsal(self, people: int = PEOPLE, epochs: Sequence[str] = ()) -> Database:
         """Made-up people with this declaration, with made-up rows in every table."""
         made = made_up_tables([(each.domain, each.declared()) for each in self.tables], people=people)
         size = None if self.neighbours == "replace-one" else self.size
@@ -488,6 +491,19 @@ def read_with_ledger(path: str | os.PathLike[str]) -> tuple[Schema | DatabaseSch
     if schema.ledger is None:
         raise ParameterError(f'{where.name} names no ledger: add ledger = "{where.stem}.ledger" to it')
     return schema, schema.ledger
+
+
+def require_ledger(schema: Schema | DatabaseSchema, where: Path | Address, path: Path, instead: str = "") -> None:
+    """Refuse a ledger that is not there. path: of the schema; instead: what works without a ledger."""
+    if Ledger.exists(where):
+        return
+    for source in schema.sources:
+        if sidecar_path(source).exists():
+            raise ParameterError(
+                f"there is no ledger at {where.name}, and {source.name} had one: restore it from a backup"
+            )
+    make = f"`discreet ledger create {path} --epsilon 1 --delta 1e-6` makes one"
+    raise ParameterError(f"there is no ledger at {where.name} yet: {make}{instead}")
 
 
 def draft(*paths: str | os.PathLike[str]) -> str:

@@ -143,15 +143,15 @@ def revoke(place: Path, name: str, keys_path: Path | None) -> None:
 
 def _schemas(place: Path, keys_path: Path | None) -> tuple[list[Any], Path]:
     """The schemas at a place, each with a ledger that is there; and the file of the keys."""
-    from discreet.schema import read_schema
+    from discreet.schema import read_with_ledger, require_ledger
     from discreet.serve.settings import Settings
 
     paths = Settings.schemas_in([place])
-    found = [read_schema(path) for path in paths]
-    for path, schema in zip(paths, found, strict=True):
-        if schema.ledger is None or not dp.Ledger.exists(schema.ledger):
-            make = f"`discreet ledger create {path} --epsilon 1 --delta 1e-6` makes one"
-            raise ParameterError(f"{path.name} has no ledger yet: {make}")
+    found = []
+    for path in paths:
+        schema, where = read_with_ledger(path)
+        require_ledger(schema, where, path)
+        found.append(schema)
     return found, keys_path or Settings.keys_beside(paths)
 
 

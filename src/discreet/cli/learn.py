@@ -60,7 +60,7 @@ def learn(
     declared = with_positive(dp.Schema.read(schema, options["table_name"]), target, positive)
     columns = rule_features(kind, declared.domain, target, features)
     learner = rule_learner(kind, columns, k, chosen)
-    at = _redeclare(OpenTable.open(schema, **options), declared, options["data_path"])
+    at = OpenTable.open(schema, redeclared=lambda read: with_positive(read, target, positive), **options)
     stopped: list[BaseException] = []
 
     def record(model: Any) -> dict[str, Any]:
@@ -86,16 +86,6 @@ def learn(
         )
     if stopped:
         raise stopped[0]
-
-
-def _redeclare(at: OpenTable, schema: dp.Schema, data_path: Path | None) -> OpenTable:
-    """The same rows under another declaration of the target; the ledger stays."""
-    if schema.domain == at.schema.domain:
-        return at
-    with at.output.working("reading the rows"):
-        people = [] if at.table.facts.size is None else [at.table.facts.size]
-        table = schema.rehearsal(*people) if at.output.rehearsal else schema.table(data_path)
-    return replace(at, schema=schema, table=table)
 
 
 def _certify(at: OpenTable, model: Any, target: str, epsilon: Fraction) -> dict[str, Any]:

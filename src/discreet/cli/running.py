@@ -44,7 +44,7 @@ def running(
     """
     fails = dp.exact.probability(beta=beta)
     at = OpenTable.open(schema, allowance=allowance, several=True, **options)
-    if getattr(at.schema, "epochs", None) is None:
+    if at.schema.epochs is None:
         raise ParameterError("running totals are of a table that grows: add [epochs] to the schema")
     query = _query(at, question)
     found = dp.Running.find(query, at.table, at.ledger)
