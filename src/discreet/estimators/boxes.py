@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from sklearn.utils.validation import check_is_fitted
 
 from discreet.estimators.rules import LearnedRule, RuleLearner
-from discreet.pac import BoxRule, box_methods, ordered, sample_size
+from discreet.pac import BoxRule, box_methods, ordered
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -39,11 +39,13 @@ class BoxClassifier(RuleLearner):
     From a table: fit(table, "sick", features=["age", "income"]) with its ledger; bounds and steps are its declaration,
     and all declared Numbers are features unless some are named.
 
-    `sample_size` says before how many rows a promise takes, `certify` pays for a count of the mistakes afterwards.
+    `sample_size` says before how many rows a promise takes in d features of 2^bits values (17 bits unless given),
+    `certify` pays for a count of the mistakes afterwards.
     """
 
     KIND: ClassVar[str] = "box"
     NEEDS: ClassVar[tuple[str, ...]] = ("bounds", "classes")
+    SIZED_BY: ClassVar[dict[str, int | None]] = {"d": None, "bits": 17}
 
     bounds: Any = None
     step: Any = None
@@ -73,18 +75,3 @@ class BoxClassifier(RuleLearner):
             name: (float(ordered(domain, name).value(low)), float(ordered(domain, name).value(high)))
             for name, low, high, _ in box.intervals(domain) or ()
         }
-
-    @staticmethod
-    def sample_size(
-        alpha: Any,
-        beta: Any = 0.05,
-        *,
-        d: int,
-        bits: int = 17,
-        epsilon: Any,
-        delta: Any = 0,
-        neighbours: Any = "replace-one",
-        method: str = "auto",
-    ) -> int:
-        """How many rows make the error at most alpha with probability 1 - beta, in d features of 2^bits values."""
-        return sample_size("box", alpha, beta, epsilon, delta, neighbours, method, d=d, bits=bits)
