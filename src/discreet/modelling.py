@@ -45,17 +45,23 @@ def take_cost(options: dict[str, Any]) -> dict[str, Any]:
     return {"epsilon": budget.epsilon, "delta": budget.delta}
 
 
+def columns_named(names: str | None, domain: dp.Domain) -> list[str] | None:
+    """Columns as an option names them, with commas between them; one column's name may have commas of its own."""
+    if names is None:
+        return None
+    return [names] if names in domain else [each.strip() for each in names.split(",")]
+
+
 def chosen_columns(
-    domain: dp.Domain, target: str, features: str | None, serves: Callable[[dp.data.Column], bool], words: str
+    domain: dp.Domain, target: str, named: Sequence[str] | None, serves: Callable[[dp.data.Column], bool], words: str
 ) -> list[str]:
     """The features: those that are named, or all but the target that can serve; words say what that takes."""
     domain.column(target)
     serving = [name for name in domain.names if name != target and serves(domain.column(name))]
-    if features is None:
+    if named is None:
         if not serving:
             raise dp.errors.ParameterError(f"no column but the target {target!r} has {words}", argument="features")
         return serving
-    named = [features] if features in domain else [each.strip() for each in features.split(",")]
     for name in named:
         column = domain.column(name)
         if name == target:
@@ -64,8 +70,8 @@ def chosen_columns(
             having = ", ".join(serving) or "no column has"
             raise dp.errors.ParameterError(f"column {name!r} is declared {column!r}: a feature needs {words}: {having}")
     if len(set(named)) < len(named):
-        raise dp.errors.ParameterError(f"a column is named twice: {features}", argument="features")
-    return named
+        raise dp.errors.ParameterError(f"a column is named twice: {', '.join(named)}", argument="features")
+    return list(named)
 
 
 def categories(domain: dp.Domain, target: str) -> str:
@@ -146,7 +152,7 @@ def check_kind(kind: str, domain: dp.Domain, target: str) -> None:
         )
 
 
-def features_of(kind: str, domain: dp.Domain, target: str, features: str | None) -> list[str] | None:
+def features_of(kind: str, domain: dp.Domain, target: str, features: Sequence[str] | None) -> list[str] | None:
     """The columns that a model of this kind is fitted to, besides its target; None for a location."""
     if kind not in LOCATION:
         return chosen_columns(
@@ -173,7 +179,7 @@ def rule_learner(kind: str, columns: Sequence[str], k: int | None, chosen: dict[
     return dp.ConjunctionClassifier(**chosen, k=k or min(2, len(columns)))
 
 
-def rule_features(kind: str, domain: dp.Domain, target: str, features: str | None) -> list[str]:
+def rule_features(kind: str, domain: dp.Domain, target: str, features: Sequence[str] | None) -> list[str]:
     if kind == "box":
         return chosen_columns(domain, target, features, lambda column: column.bounded, "bounds, as numbers have")
     if kind == "rule":

@@ -23,7 +23,7 @@ from discreet import rule_words
 from discreet.cli.fit import source_line, train
 from discreet.cli.kit import Command, Lines, OpenTable, model_options, one_line, save_options, table_options
 from discreet.cli.price_view import Payment, receipt
-from discreet.modelling import rule_features, rule_learner, take_cost, with_positive
+from discreet.modelling import columns_named, rule_features, rule_learner, take_cost, with_positive
 
 SHOWN = 2.0  # estimated seconds: from here on a bar is shown
 
@@ -58,7 +58,7 @@ def learn(
     positive, k, certify = (options.pop(name) for name in ("positive", "k", "certify"))
     epsilon = None if certify is None else dp.Budget(certify).epsilon
     declared = with_positive(dp.Schema.read(schema, options["table_name"]), target, positive)
-    columns = rule_features(kind, declared.domain, target, features)
+    columns = rule_features(kind, declared.domain, target, columns_named(features, declared.domain))
     learner = rule_learner(kind, columns, k, chosen)
     at = OpenTable.open(schema, redeclared=lambda read: with_positive(read, target, positive), **options)
     stopped: list[BaseException] = []

@@ -12,7 +12,7 @@ import click
 
 import discreet as dp
 from discreet.cli.kit import FILE, JSON, TABLE, Command, Decorator, Output, ParameterError, one_line, together
-from discreet.modelling import check_kind, features_of, plan_record, shape_of
+from discreet.modelling import check_kind, columns_named, features_of, plan_record, shape_of
 from discreet.plan import KINDS, MODELS, check_numbers, numbers_of
 
 if TYPE_CHECKING:
@@ -118,12 +118,13 @@ def plan(
             raise ParameterError(f"--number takes NAME=N with a whole number N, found {name}={value}")
         numbers[name] = int(value)
     check_numbers(kind, numbers)
-    features, target = options["features"], options["target"]
+    target = options["target"]
     shape = {name: options[name] for name in ("radius", "huber") if options[name] is not None}
     table, about = options.pop("table_name"), ""
     schema = None if schema_path is None else dp.Schema.read(schema_path, table)
-    if schema is None and (features is not None or target is not None):
+    if schema is None and (options["features"] is not None or target is not None):
         raise ParameterError("--features and --target are columns of a schema: give --schema people.toml")
+    features = None if schema is None else columns_named(options["features"], schema.domain)
     if schema is not None and kind in MODELS and target is not None:
         if "d" in numbers:
             raise ParameterError("--d is counted from the columns when there is a --target: leave it out")
@@ -134,8 +135,7 @@ def plan(
     elif schema is not None and schema_path is not None:
         if target is not None:
             schema.domain.column(target)
-        others = [name for name in schema.domain.names if name != target]
-        columns = others if features is None else [name.strip() for name in features.split(",")]
+        columns = features or [name for name in schema.domain.names if name != target]
         counts = numbers_of(kind, schema.domain, columns)
         if counts:
             words = ", ".join(f"{name} {value:,}" for name, value in counts.items())
