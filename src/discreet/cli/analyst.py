@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import re
 import time
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +99,13 @@ def list_(place: Path, keys_path: Path | None, as_json: bool) -> None:
     )
     used = {schema.name: dp.Ledger.open(schema.ledger, look=True).allowances() for schema in found}
     rows = [
-        (table, each.name, dp.exact.percent(each.share), _used(each.part), each.at_most or "0")
+        (
+            table,
+            each.name,
+            dp.exact.percent(each.share),
+            "-" if each.part is None else dp.exact.percent(each.part, up=True),
+            each.at_most or "0",
+        )
         for table, uses in used.items()
         for each in uses
     ]
@@ -153,10 +158,6 @@ def _schemas(place: Path, keys_path: Path | None) -> tuple[list[Any], Path]:
         require_ledger(schema, where, path)
         found.append(schema)
     return found, keys_path or Settings.keys_beside(paths)
-
-
-def _used(part: Fraction | None) -> str:
-    return "-" if part is None else dp.exact.percent(part, up=True)
 
 
 def _listed(text: str | None) -> tuple[str, ...] | None:

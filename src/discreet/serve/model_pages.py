@@ -7,6 +7,7 @@ ledger's replies, so that it can be downloaded as long as there is a ledger.
 from __future__ import annotations
 
 import secrets
+from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form
@@ -110,20 +111,13 @@ def start(
             job = desk.begin_fit(visit.who, asked, request=f"page-{request[:40]}")
     except dp.errors.DiscreetError as error:
         return _models(visit, given, problem=refusal(error))
-    _let_it_end(job)
+    with suppress(TimeoutError, dp.errors.DiscreetError):  # what is quick is there when the page is; else its line says
+        job.result(0.5)
     return RedirectResponse(f"/t/{name}/models", 303)
 
 
 def _count(k: str, kind: str) -> int | None:
     return None if kind == "box" or not k.strip() else dp.exact.whole(k=k)
-
-
-def _let_it_end(job: Job) -> None:
-    """Wait a moment, so that what is quick is there when the page is."""
-    try:
-        job.result(0.5)
-    except (TimeoutError, dp.errors.DiscreetError):
-        return  # its line on the page says what became of it
 
 
 @router.get("/t/{name}/jobs/{id_}")
@@ -230,10 +224,11 @@ def synthetic(
         asked = body_of(Synthetic, **wanted, share=None if part is None else str(part))
         job = desk.begin_synthetic(visit.who, asked, request=f"page-{request[:40]}")
         job.result(_PATIENCE)
-    except (dp.errors.DiscreetError, TimeoutError) as error:
+    except TimeoutError:
         late = dp.errors.TooBusy("it takes longer than a minute: try again, what was paid is not paid twice")
-        told = error if isinstance(error, dp.errors.DiscreetError) else late
-        return _known(visit, given, problem=refusal(told))
+        return _known(visit, given, problem=refusal(late))
+    except dp.errors.DiscreetError as error:
+        return _known(visit, given, problem=refusal(error))
     kind, text = job.attachment or ("text/plain", b"")
     headers = {"Content-Disposition": f'attachment; filename="{name}-made-up.{format}"'}
     return Response(text, media_type=kind, headers=headers)
