@@ -51,22 +51,6 @@ from discreet.ledger import Ledger
 from discreet.method import LARGEST, UNPROVEN, USELESS, Method, Methods, Offer, Refused, choose
 from discreet.plan.problems import IMAGINED, MODELS, Left, Model, Problem, in_cell, release_methods
 
-__all__ = [
-    "KINDS",
-    "MODELS",
-    "RULES",
-    "Kind",
-    "Left",
-    "Model",
-    "Plan",
-    "PlanRow",
-    "check_numbers",
-    "method_names",
-    "numbers_of",
-    "plan",
-    "quick_bound",
-]
-
 PURE = "it has no pure guarantee: give the budget a delta > 0"
 
 
