@@ -146,7 +146,7 @@ def _wait(prefer: str | None) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Inquiry:
+class TableRequest:
     """A request about a table: who asks, and the desk of the table.
 
     id, prefer  of a request that may be charged: its id, and how long its job is waited for
@@ -171,22 +171,22 @@ class Inquiry:
             return JSONResponse(job.record(), 202, {"Location": f"/v1/tables/{self.desk.name}/jobs/{job.id}"})
 
 
-async def inquiry(request: Request, who: Holder, table: TableName) -> Inquiry:
+async def table_request(request: Request, who: Holder, table: TableName) -> TableRequest:
     request.state.table = table if table in service_of(request).desks else None
-    return Inquiry(request, who, service_of(request).desk(who, table))
+    return TableRequest(request, who, service_of(request).desk(who, table))
 
 
-async def inspection(request: Request, who: Owner, table: TableName) -> Inquiry:
-    return await inquiry(request, who, table)
+async def owners_request(request: Request, who: Owner, table: TableName) -> TableRequest:
+    return await table_request(request, who, table)
 
 
-async def order(asked: About, id_: RequestId = None, prefer: Prefer = None) -> Inquiry:
+async def paid_request(asked: About, id_: RequestId = None, prefer: Prefer = None) -> TableRequest:
     return replace(asked, id=id_, prefer=prefer)
 
 
-About = Annotated[Inquiry, Depends(inquiry)]
-Owned = Annotated[Inquiry, Depends(inspection)]
-Ordered = Annotated[Inquiry, Depends(order)]
+About = Annotated[TableRequest, Depends(table_request)]
+Owned = Annotated[TableRequest, Depends(owners_request)]
+Ordered = Annotated[TableRequest, Depends(paid_request)]
 
 
 @router.get("/tables")
