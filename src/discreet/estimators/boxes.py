@@ -18,7 +18,8 @@ class BoxClassifier(RuleLearner):
     Everything that decides privacy is given, never read from the rows:
 
     epsilon, delta  what the fit may cost; delta=0 is pure. epsilon=None with a ledger: all that is left there
-    bounds          one pair (low, high) for all features or a list of pairs; values beyond are moved to the bound
+    bounds          one pair (low, high) for all features, a list of pairs, or a dict from column names to pairs; values
+                    beyond are moved to the bound
     step            values are rounded down to steps of this from low, one for all features or a list; (high - low) /
                     100,000 unless it is given
     classes         the two labels, the last is the positive one; "public" states that the labels in y are no secret
