@@ -213,6 +213,7 @@ def synthetic(asked: dict[str, Any], most: int) -> Work:
 
     def work(session: dp.Session, job: Job) -> dict[str, Any]:
         about = one_table(session, asked["table"])
+        dp.session.synthetic_rows(rows, about.table.facts.domain)  # before anything is bought for them
         answers: list[dp.Answer] = []
         share = asked["share"]
         if tables:
