@@ -731,6 +731,7 @@ def test_a_rehearsal_is_marked_on_every_line_and_touches_nothing_real(run):
         assert all(line.startswith("rehearsal | ") for line in out.splitlines())
     assert json.loads(run("ask", "people.toml", OLD, "--rehearse", "--json")[1])["rehearsal"] is True
     assert json.loads(run("ask", "people.toml", "--rehearse", "--json", stdin=OLD)[1])["rehearsal"] is True
+    assert json.loads(run("ask", "people.toml", "SELECT agee", "--rehearse", "--json")[1])["rehearsal"] is True
     rows = list(csv.DictReader(io.StringIO(Path("rows.csv").read_text())))
     assert {row["rehearsal"] for row in rows} == {"True"}
     assert digest("people.ledger") == before
