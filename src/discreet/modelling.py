@@ -69,6 +69,8 @@ def chosen_columns(
         if name not in serving:
             having = ", ".join(serving) or "no column has"
             raise dp.errors.ParameterError(f"column {name!r} is declared {column!r}: a feature needs {words}: {having}")
+    if not named:
+        raise dp.errors.ParameterError("features must name at least one column, found none", argument="features")
     if len(set(named)) < len(named):
         raise dp.errors.ParameterError(f"a column is named twice: {', '.join(named)}", argument="features")
     return list(named)
