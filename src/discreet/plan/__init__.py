@@ -51,6 +51,7 @@ from discreet.ledger import Ledger
 from discreet.method import LARGEST, UNPROVEN, USELESS, Method, Methods, Offer, Refused, choose
 from discreet.plan.problems import IMAGINED, MODELS, Left, Model, Problem, in_cell, release_methods
 
+MOST_PEOPLE = 10**30  # of which floats take parts
 PURE = "it has no pure guarantee: give the budget a delta > 0"
 
 
@@ -209,6 +210,8 @@ def plan(
     """
     check_numbers(kind, numbers)
     left, relation, size = _whose(budget, ledger, share, allowance, neighbours, size)
+    if size is not None and exact.whole(size=size) > MOST_PEOPLE:
+        raise ParameterError(f"size must be at most 10**30, found {exact.shown(Fraction(size))}", argument="size")
     model = Model(
         domain,
         target,
@@ -220,7 +223,7 @@ def plan(
     model.check(kind, numbers)
     wanted = None
     if alpha is not None:  # in a target's own units it is no fraction
-        wanted = exact.probability(alpha=alpha) if domain is None else exact.positive(alpha=alpha)
+        wanted = exact.probability(exact.TINY, alpha=alpha) if domain is None else exact.positive(alpha=alpha)
     promised = left.ledger.budget if left is not None else budget
     assert promised is not None
     problem = Problem(
