@@ -261,7 +261,8 @@ class Schema(Shown):
         if isinstance(source, StoredFiles):
             return SparkTable(stored_frame(source.name), self.domain, **self.declared())
         if self.engine is not None or source.is_dir() or _is_pattern(source):
-            return self._files(source)
+            run = Spark(this_session()) if self.engine == "spark" else Processes(os.cpu_count() or 1)
+            return FilesTable(source, self.domain, run=run, stage=self.stage, **self.declared())
         large = source.suffix.lower() == ".parquet" and source.is_file() and source.stat().st_size > _IN_MEMORY
         kind: Callable[..., Table | ParquetTable] = ParquetTable if large else Table
         return kind(source, self.domain, **self.declared())
@@ -274,11 +275,6 @@ class Schema(Shown):
         many = isinstance(self.data, Path) and (self.data.is_dir() or _is_pattern(self.data))
         engine = Spark if self.engine == "spark" else Processes
         return engine.pass_seconds if self.engine is not None or many else 0.0
-
-    def _files(self, source: Path) -> Any:
-        """Many files, read by the declared engine, or by two processes."""
-        run = Spark(this_session()) if self.engine == "spark" else Processes(os.cpu_count() or 1)
-        return FilesTable(source, self.domain, run=run, stage=self.stage, **self.declared())
 
     def _place(self, data: str | os.PathLike[str]) -> Path | DatabaseRows | StoredFiles:
         """Another place of the rows; of the relation in a database the schema knows the name."""

@@ -154,15 +154,8 @@ class Desk:
             for each in self.ledger.latest("said", most=HISTORY)
             if each["manner"] != REPLY
         ]
-        if self._reader.database is not None:
-            return {"columns_known_together": [], "columns_left_out": [], "questions": questions}
         with self._reading:
-            together, left_out = self._reader.known()
-        return {
-            "columns_known_together": [list(each) for each in together],
-            "columns_left_out": [list(each) for each in left_out],
-            "questions": questions,
-        }
+            return {**models.columns_known(self._reader), "questions": questions}
 
     # An analyst.
 

@@ -50,6 +50,13 @@ def left_of(session: dp.Session) -> dict[str, Any]:
     return {"nano": left, "budget_nano": cap, "percent_of_budget": 100 * left / cap if cap else None}
 
 
+def columns_known(session: dp.Session) -> dict[str, list[list[str]]]:
+    """Which columns rows follow together, and which were measured besides; none of several tables."""
+    known = ((), ()) if session.database is not None else session.known()
+    together, left_out = ([list(scope) for scope in scopes] for scopes in known)
+    return {"columns_known_together": together, "columns_left_out": left_out}
+
+
 def receipt(session: dp.Session, made: Any, entry: int, job: Job, *, replayed: bool) -> dict[str, Any]:
     """What a release cost, and what is left. made: its guarantee."""
     price = session.ledger.price(made.guarantee)
@@ -222,12 +229,10 @@ def synthetic(asked: dict[str, Any], most: int) -> Work:
         file = io.BytesIO()
         write_rows(frame, how, file, rehearsal=about.ledger.identity.rehearsal)
         job.attachment = (FORMATS[how], file.getvalue())
-        together, left_out = about.known()
         return {
             "rows": rows,
             "columns": list(frame.column_names),
-            "columns_known_together": [list(scope) for scope in together],
-            "columns_left_out": [list(scope) for scope in left_out],
+            **columns_known(about),
             "measured": [answer_record(each)["error_bound"] for each in answers],
             "entries": list(job.acting.charges),
             "left": left_of(about),
