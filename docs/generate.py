@@ -158,7 +158,7 @@ def _text(part: Any) -> str:
 
 def _method(name: str, part: Any) -> str:
     inner = getattr(part, "__func__", part)
-    call = "" if isinstance(part, property) else _signature(inner).replace("(self, ", "(").replace("(self)", "()")
+    call = "" if isinstance(part, property) else re.sub(r"\((self|cls)(, )?", "(", _signature(inner), count=1)
     first = " ".join(_text(part).split("\n\n")[0].split())
     return textwrap.fill(f".{name}{call}: {first}", WIDTH, subsequent_indent="    ")
 

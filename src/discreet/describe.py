@@ -40,31 +40,34 @@ def mechanism_name(recorded: object) -> str:
 
 
 def _words(stored: dict[str, Any]) -> str:
-    name = stored.get("name")
-    if name in _QUERIES:
-        condition = revive(stored["where"], _PREDICATES).in_words()
-        return _QUERIES[name](stored) + ("" if condition == "always" else f" where {condition}")
-    if name == "of-persons/1":
-        said, where = _words(stored["query"]), revive(stored["made"]["where"], _PREDICATES).in_words()
-        return f"of the rows of each person{'' if where == 'always' else f' where {where}'}: {said}"
-    if name == "reply/1":
-        return f"{stored['analyst']} asked: {stored['what']}"
-    if "query" in stored:
-        return asked(stored["query"])
-    if isinstance(stored.get("queries"), list):
-        return _several([asked(each) for each in stored["queries"]])
-    if isinstance(stored.get("scopes"), list):
-        return _several([f"how many rows for each {', '.join(each)}" for each in stored["scopes"]])
-    if name in ("rank-quantile/1", "group-quantiles/1"):
-        return f"the {stored['q']}-quantile of {stored['column']}"
-    if isinstance(stored.get("risk"), dict):
-        return asked(stored["risk"])
-    if isinstance(stored.get("target"), str) and "features" in stored:
-        return f"{stored['target']} from {', '.join(_named(stored['features'])) or 'nothing'}"
-    if isinstance(stored.get("labels"), dict):
-        others = [each for each in _named(stored) if each != stored["labels"]["column"]]
-        return f"{stored['labels']['column']} = {stored['labels']['positive']} from {', '.join(others)}"
+    match stored:
+        case {"name": name} if name in _QUERIES:
+            return f"{_QUERIES[name](stored)}{_where(stored)}"
+        case {"name": "of-persons/1"}:
+            return f"of the rows of each person{_where(stored['made'])}: {_words(stored['query'])}"
+        case {"name": "reply/1"}:
+            return f"{stored['analyst']} asked: {stored['what']}"
+        case {"query": query}:
+            return asked(query)
+        case {"queries": [*queries]}:
+            return _several([asked(each) for each in queries])
+        case {"scopes": [*scopes]}:
+            return _several([f"how many rows for each {', '.join(each)}" for each in scopes])
+        case {"name": "rank-quantile/1" | "group-quantiles/1"}:
+            return f"the {stored['q']}-quantile of {stored['column']}"
+        case {"risk": {**risk}}:
+            return asked(risk)
+        case {"target": str(target), "features": features}:
+            return f"{target} from {', '.join(_named(features)) or 'nothing'}"
+        case {"labels": {**labels}}:
+            others = [each for each in _named(stored) if each != labels["column"]]
+            return f"{labels['column']} = {labels['positive']} from {', '.join(others)}"
     return _columns(stored)
+
+
+def _where(stored: dict[str, Any]) -> str:
+    condition = revive(stored["where"], _PREDICATES).in_words()
+    return "" if condition == "always" else f" where {condition}"
 
 
 def _several(parts: list[str]) -> str:

@@ -27,6 +27,11 @@ SERVES = {"q": ("quantile",), "hidden": ("network",), "radius": ("logistic", "li
 """Which kinds an option is for."""
 
 
+def persons_of(table: dp.data.Dataset | dp.Database) -> int | None:
+    """The public number of persons in a table, or in a database."""
+    return table.size if isinstance(table, dp.Database) else table.facts.size
+
+
 def take_cost(options: dict[str, Any]) -> dict[str, Any]:
     """Take --epsilon, --delta and --share out of the options: what an estimator may cost, in exactly one way."""
     epsilon, delta, share = (options.pop(name) for name in ("epsilon", "delta", "share"))
@@ -40,17 +45,23 @@ def take_cost(options: dict[str, Any]) -> dict[str, Any]:
     return {"epsilon": budget.epsilon, "delta": budget.delta}
 
 
+def columns_named(names: str | None, domain: dp.Domain) -> list[str] | None:
+    """Columns as an option names them, with commas between them; one column's name may have commas of its own."""
+    if names is None:
+        return None
+    return [names] if names in domain else [each.strip() for each in names.split(",")]
+
+
 def chosen_columns(
-    domain: dp.Domain, target: str, features: str | None, serves: Callable[[dp.data.Column], bool], words: str
+    domain: dp.Domain, target: str, named: Sequence[str] | None, serves: Callable[[dp.data.Column], bool], words: str
 ) -> list[str]:
     """The features: those that are named, or all but the target that can serve; words say what that takes."""
     domain.column(target)
     serving = [name for name in domain.names if name != target and serves(domain.column(name))]
-    if features is None:
+    if named is None:
         if not serving:
             raise dp.errors.ParameterError(f"no column but the target {target!r} has {words}", argument="features")
         return serving
-    named = [features] if features in domain else [each.strip() for each in features.split(",")]
     for name in named:
         column = domain.column(name)
         if name == target:
@@ -58,9 +69,11 @@ def chosen_columns(
         if name not in serving:
             having = ", ".join(serving) or "no column has"
             raise dp.errors.ParameterError(f"column {name!r} is declared {column!r}: a feature needs {words}: {having}")
+    if not named:
+        raise dp.errors.ParameterError("features must name at least one column, found none", argument="features")
     if len(set(named)) < len(named):
-        raise dp.errors.ParameterError(f"a column is named twice: {features}", argument="features")
-    return named
+        raise dp.errors.ParameterError(f"a column is named twice: {', '.join(named)}", argument="features")
+    return list(named)
 
 
 def categories(domain: dp.Domain, target: str) -> str:
@@ -141,7 +154,7 @@ def check_kind(kind: str, domain: dp.Domain, target: str) -> None:
         )
 
 
-def features_of(kind: str, domain: dp.Domain, target: str, features: str | None) -> list[str] | None:
+def features_of(kind: str, domain: dp.Domain, target: str, features: Sequence[str] | None) -> list[str] | None:
     """The columns that a model of this kind is fitted to, besides its target; None for a location."""
     if kind not in LOCATION:
         return chosen_columns(
@@ -168,7 +181,7 @@ def rule_learner(kind: str, columns: Sequence[str], k: int | None, chosen: dict[
     return dp.ConjunctionClassifier(**chosen, k=k or min(2, len(columns)))
 
 
-def rule_features(kind: str, domain: dp.Domain, target: str, features: str | None) -> list[str]:
+def rule_features(kind: str, domain: dp.Domain, target: str, features: Sequence[str] | None) -> list[str]:
     if kind == "box":
         return chosen_columns(domain, target, features, lambda column: column.bounded, "bounds, as numbers have")
     if kind == "rule":

@@ -81,7 +81,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from discreet.core import (
     DiscreetError,
@@ -129,7 +129,7 @@ from discreet.data import (
     stored_frame,
     this_session,
 )
-from discreet.ledger import Address, Ledger
+from discreet.ledger import Address, Ledger, sidecar_path
 from discreet.rehearsal import PEOPLE, made_up, made_up_epochs, made_up_tables
 
 FILL_IN = "FILL IN"
@@ -261,7 +261,8 @@ class Schema(Shown):
         if isinstance(source, StoredFiles):
             return SparkTable(stored_frame(source.name), self.domain, **self.declared())
         if self.engine is not None or source.is_dir() or _is_pattern(source):
-            return self._files(source)
+            run = Spark(this_session()) if self.engine == "spark" else Processes(os.cpu_count() or 1)
+            return FilesTable(source, self.domain, run=run, stage=self.stage, **self.declared())
         large = source.suffix.lower() == ".parquet" and source.is_file() and source.stat().st_size > _IN_MEMORY
         kind: Callable[..., Table | ParquetTable] = ParquetTable if large else Table
         return kind(source, self.domain, **self.declared())
@@ -274,11 +275,6 @@ class Schema(Shown):
         many = isinstance(self.data, Path) and (self.data.is_dir() or _is_pattern(self.data))
         engine = Spark if self.engine == "spark" else Processes
         return engine.pass_seconds if self.engine is not None or many else 0.0
-
-    def _files(self, source: Path) -> Any:
-        """Many files, read by the declared engine, or by two processes."""
-        run = Spark(this_session()) if self.engine == "spark" else Processes(os.cpu_count() or 1)
-        return FilesTable(source, self.domain, run=run, stage=self.stage, **self.declared())
 
     def _place(self, data: str | os.PathLike[str]) -> Path | DatabaseRows | StoredFiles:
         """Another place of the rows; of the relation in a database the schema knows the name."""
@@ -307,11 +303,9 @@ class Schema(Shown):
 
     @property
     def sources(self) -> tuple[Path, ...]:
-        """The files of rows that the schema names."""
+        """The files of rows that the schema names; of a table that grows, those of all epochs."""
         file = self.data if self.data is None or isinstance(self.data, Path) else self.data.file
-        if file is None or self.epochs is not None:
-            return ()
-        return files_of(file)
+        return () if file is None else files_of(Path(str(file).replace(_EPOCH, "*")))
 
     @property
     def relation(self) -> Neighbours:
@@ -387,6 +381,9 @@ class DatabaseSchema(Shown):
     size: int | None = None
     ledger: Path | Address | None = None
 
+    epochs: ClassVar[None] = None
+    """Several tables do not grow."""
+
     @staticmethod
     def read(path: str | os.PathLike[str]) -> DatabaseSchema:
         """The schema in this file, which must be one of several tables."""
@@ -438,7 +435,7 @@ class DatabaseSchema(Shown):
         declared = {"neighbours": self.neighbours, "persons": self.persons, "size": self.size}
         return Database(tables, name=self.name, **declared)  # type: ignore[arg-type]
 
-    def rehearsal(self, people: int = PEOPLE) -> Database:
+    def rehearsal(self, people: int = PEOPLE, epochs: Sequence[str] = ()) -> Database:
         """Made-up people with this declaration, with made-up rows in every table."""
         made = made_up_tables([(each.domain, each.declared()) for each in self.tables], people=people)
         size = None if self.neighbours == "replace-one" else self.size
@@ -490,6 +487,19 @@ def read_with_ledger(path: str | os.PathLike[str]) -> tuple[Schema | DatabaseSch
     if schema.ledger is None:
         raise ParameterError(f'{where.name} names no ledger: add ledger = "{where.stem}.ledger" to it')
     return schema, schema.ledger
+
+
+def require_ledger(schema: Schema | DatabaseSchema, where: Path | Address, path: Path, instead: str = "") -> None:
+    """Refuse a ledger that is not there. path: of the schema; instead: what works without a ledger."""
+    if Ledger.exists(where):
+        return
+    for source in schema.sources:
+        if sidecar_path(source).exists():
+            raise ParameterError(
+                f"there is no ledger at {where.name}, and {source.name} had one: restore it from a backup"
+            )
+    make = f"`discreet ledger create {path} --epsilon 1 --delta 1e-6` makes one"
+    raise ParameterError(f"there is no ledger at {where.name} yet: {make}{instead}")
 
 
 def draft(*paths: str | os.PathLike[str]) -> str:

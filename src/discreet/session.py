@@ -234,7 +234,7 @@ class Session(Shown):
 
         if self.database is not None:
             return self.about(question).ask(question, max_price=max_price)
-        asked, most = self._assembly(question), self._max(max_price)
+        asked, most = self._assembly(question), self._most if max_price is None else part_of_budget(max_price=max_price)
         if asked.unlisted is not None:
             return self._unlisted(asked, asked.unlisted, most)
         known = self._remembered(asked)
@@ -571,9 +571,6 @@ class Session(Shown):
         from discreet.answering import Ranked
 
         return [Ranked(each.column, each.probability, asked.keys, each.where) for each in asked.quantiles]
-
-    def _max(self, max_price: Exact | None) -> Fraction:
-        return self._most if max_price is None else part_of_budget(max_price=max_price)
 
     def _refuse_above(self, most: Fraction, cost: Cost, parts: Sequence[Question] = ()) -> None:
         """Refuse what could cost more than this part of the budget, with what would be had for that."""

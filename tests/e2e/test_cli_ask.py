@@ -635,6 +635,8 @@ def test_a_question_that_is_not_understood_is_shown_with_its_place(run):
             "rows cannot follow age, spending",
         ),
         (["synth", "people.toml", "0", "--out", "rows.csv"], 2, "ROWS"),
+        ([*SYNTH, "--measure", "sex", "--seed", "-1"], 2, "--seed"),
+        (["synth", "people.toml", "900000000", *SYNTH[3:], "--measure", "sex"], 2, "rows must be at most"),
         (["synth", "people.toml", "10", "--out", "rows.txt"], 2, ".csv or .parquet"),
         (["synth", "people.toml", "10", "--out", "gone/rows.csv"], 2, "no folder"),
         (["synth", "people.toml", "10", "--out", "here.csv"], 2, "--force"),
@@ -729,6 +731,7 @@ def test_a_rehearsal_is_marked_on_every_line_and_touches_nothing_real(run):
         assert all(line.startswith("rehearsal | ") for line in out.splitlines())
     assert json.loads(run("ask", "people.toml", OLD, "--rehearse", "--json")[1])["rehearsal"] is True
     assert json.loads(run("ask", "people.toml", "--rehearse", "--json", stdin=OLD)[1])["rehearsal"] is True
+    assert json.loads(run("ask", "people.toml", "SELECT agee", "--rehearse", "--json")[1])["rehearsal"] is True
     rows = list(csv.DictReader(io.StringIO(Path("rows.csv").read_text())))
     assert {row["rehearsal"] for row in rows} == {"True"}
     assert digest("people.ledger") == before

@@ -298,6 +298,11 @@ def test_several_rows_a_person_are_declared(run):
         (["ledger", "create", "p.ledger", "--epsilon", "1", "--delta", "2", *ARGUMENTS], 2, "delta must be below 1"),
         (["ledger", "create", "p.ledger", "--epsilon", "1"], 2, "--name"),
         (["ledger", "create", "p.ledger", "--epsilon", "1", *ARGUMENTS, "--unit", "person"], 2, "go together"),
+        (
+            ["ledger", "create", "p.ledger", "--epsilon", "1", *ARGUMENTS, "--unit", "person", "--rows-per-unit", "0"],
+            2,
+            "--rows-per-unit: rows_per_unit must be a whole number >= 1, found 0",
+        ),
         (["ledger", "create", "p.ledger", "--epsilon", "1", *ARGUMENTS, "--size", "-1"], 2, "size"),
         (["ledger", "create", "taken", "--epsilon", "1", *ARGUMENTS], 2, "exists already"),
         (["ledger", "show", "nowhere.ledger"], 2, "no ledger at nowhere.ledger"),

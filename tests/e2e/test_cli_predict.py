@@ -74,6 +74,16 @@ def test_a_model_of_arrays_takes_columns_by_name_or_by_place(run):
     assert "much" not in err
 
 
+def test_a_file_without_rows_is_predicted_as_the_names_of_the_columns(run, saved):
+    Path("rows.csv").write_text("health,diseases,age\n")
+    code, out, _ = run("predict", "limited.json", "rows.csv", "--out", "p.csv")
+    assert (code, "p.csv: 0 predictions" in out) == (0, True)
+    head, _ = run("predict", "limited.json", "rows.csv", "--out", "-")[1].split("\n")
+    assert Path("p.csv").read_text() == f"{head}\n"
+    assert head.split(",")[0] == "prediction"
+    assert len(head.split(",")) == 3
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -417,6 +417,25 @@ def test_a_rehearsal_of_a_table_that_grows_spends_nothing(here, run):
     assert dp.Ledger.open("visits.ledger").spent().renyi == 0
 
 
+def test_a_rule_about_another_level_is_rehearsed_in_the_epochs_of_the_ledger(here, run):
+    write(here, most=1, relation="replace-one")
+    assert run("ledger", "create", "visits.toml", "--epsilon", "1", "--delta", "1e-6")[0] == 0
+    assert run("ledger", "add", "visits.toml", MONTHS[0])[0] == 0
+    wanted = ("--target", "ward", "--positive", "surgery", "--features", "days", "--share", "1/3", "--rehearse")
+    code, out, err = run("learn", "visits.toml", "rule", *wanted)
+    assert (code, err) == (0, "")
+    assert "ward = surgery where" in out
+
+
+def test_a_wrong_beta_of_a_running_total_is_refused_before_anything_is_paid(here, run):
+    write(here, most=1, relation="replace-one")
+    assert run("ledger", "create", "visits.toml", "--epsilon", "1", "--delta", "1e-6")[0] == 0
+    assert run("ledger", "add", "visits.toml", MONTHS[0])[0] == 0
+    code, _, err = run("running", "visits.toml", SURGERY, "--epochs", "3", "--price", "5%", "--beta", "2", "--yes")
+    assert (code, "--beta" in err) == (2, True)
+    assert dp.Ledger.open("visits.ledger").spent().renyi == 0
+
+
 def test_the_file_of_a_month_belongs_to_one_ledger(here, run):
     write(here, most=1, relation="replace-one")
     assert run("ledger", "create", "visits.toml", "--epsilon", "1", "--delta", "1e-6")[0] == 0

@@ -281,6 +281,42 @@ def test_it_does_not_start_where_something_is_open_or_wrong(tmp_path, monkeypatc
     assert words in err
 
 
+GROWING = """
+name = "visits"
+data = "{epoch}.csv"
+ledger = "visits.ledger"
+each_row_is_a_person = true
+[epochs]
+column = "month"
+[columns.month]
+kind = "date"
+low = 2026-01-01
+high = 2026-12-01
+step = "month"
+[columns.age]
+kind = "number"
+low = 0
+high = 120
+step = 1
+"""
+
+
+def test_it_does_not_start_where_others_may_read_an_epoch(tmp_path, monkeypatch, capsys):
+    made = house(tmp_path)
+    path, rows = made.folder / "visits.toml", made.folder / "2026-01.csv"
+    path.write_text(GROWING)
+    rows.write_text("age\n30\n40\n")
+    rows.chmod(0o600)
+    schema = dp.Schema.read(path)
+    with dp.Ledger.create(schema.ledger, dp.Budget(1), schema.growing_identity, state_dir=made.state) as ledger:
+        ledger.add_epoch(schema.grown(["2026-01"]))
+    rows.chmod(0o644)
+    monkeypatch.setenv("DISCREET_STATE", str(made.state))
+    code, _, err = run(monkeypatch, capsys, "serve", path)
+    assert code == 1
+    assert "2026-01.csv, may be used by others" in err
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -385,6 +385,27 @@ ATTACKS = [
         {"kind": "histogram", "share": "1/9", "numbers": {"cells": 10**400}},
         at("plan"),
     ),
+    *(
+        sent(
+            f"a plan whose numbers name its {name}",
+            422,
+            {"kind": "count", "share": "1/9", "numbers": {name: 5}},
+            at("plan"),
+        )
+        for name in ("ledger", "size", "domain", "neighbours")
+    ),
+    sent(
+        "a plan of a rule that takes long to count",
+        422,
+        {"kind": "conjunction", "share": "1/9", "numbers": {"d": 10**9, "k": 10**8}},
+        at("plan"),
+    ),
+    sent(
+        "a plan without features",
+        422,
+        {"kind": "linear", "share": "1/9", "target": "age", "features": []},
+        at("plan"),
+    ),
     sent("a rule of another kind", 422, {**FIT, "kind": "tree"}, at("learn")),
     sent("a rule of 99 conditions", 422, {**FIT, "kind": "rule", "target": "sex", "k": 99}, at("learn")),
     sent("a rehearsal that nobody allowed", 404, BODY, at("rehearsal/ask")),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from fractions import Fraction
 
+import narwhals as nw
 import numpy as np
 import pytest
 
@@ -301,6 +302,16 @@ def test_a_table_of_too_many_cells_is_refused_before_its_groups_are_listed():
     for ask in (lambda: session.answer_all([Histogram("wide")]), lambda: session.ask(Histogram("wide"))):
         with pytest.raises(ParameterError, match="1000000000001 cells"):
             ask()
+
+
+@pytest.mark.parametrize("backend", ["polars", "pyarrow"])
+def test_whole_numbers_that_no_typed_column_holds_are_texts(backend):
+    domain = dp.Domain(far=dp.Number(0, 10**25, step=10**23), near=dp.Number(0, 2**62, step=2**60))
+    table = dp.Table({"far": [0, 10**24] * 200, "near": [0, 2**61] * 200}, domain, name="people")
+    session = dp.Session(table, dp.Ledger.in_memory(dp.Budget(5, 1e-6), table))
+    frame = nw.from_native(session.synthetic(50, share="1/3", seed=1, backend=backend))
+    assert frame.schema == {"far": nw.String(), "near": nw.Int64()}
+    assert {int(each) % 10**23 for each in frame["far"].to_list()} == {0}
 
 
 @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])

@@ -13,6 +13,7 @@ import pytest
 
 import discreet as dp
 from discreet import predicate as predicate_module
+from discreet import report
 from discreet.answering import adaptive, calibration
 from discreet.answering.averaged_weights import AveragedWeights
 from discreet.answering.linear_query import MAX_WORK, all_cells, linear
@@ -299,6 +300,8 @@ def test_a_probability_that_floats_take_for_0_is_refused_wherever_it_is_given(na
     ledger, tiny = dp.Ledger.in_memory(dp.Budget(5, 1e-6), table), {name: "1e-350"}
     doors = [lambda: dp.BoxClassifier(epsilon=1, ledger=ledger, **tiny).fit(table, "sex", features=["age"])]
     doors += [lambda: dp.ConjunctionClassifier.sample_size(**{"alpha": 0.1, **tiny}, d=5, k=2, epsilon=1)]
+    doors += [lambda: dp.plan("count", budget=dp.Budget(1), **tiny)]
+    doors += [lambda: report.sample_sizes([1], **tiny)]
     if name == "beta":
         doors += [lambda: dp.suggest_bounds(table, column="age", epsilon=1, ledger=ledger, **tiny)]
         doors += [lambda: dp.interior_point([1, 2, 3], column=dp.Number(0, 9, step=1), epsilon=1, **tiny)]
@@ -306,6 +309,14 @@ def test_a_probability_that_floats_take_for_0_is_refused_wherever_it_is_given(na
         with pytest.raises(ParameterError, match=f"{name} must be at least 1e-100"):
             door()
     assert ledger.spent().pure == ledger.spent().renyi == 0
+
+
+@pytest.mark.parametrize("kind", ["count", "mean", "select", "keys"])
+def test_a_plan_for_more_persons_than_floats_hold_is_refused(kind):
+    numbers = {"candidates": 3} if kind == "select" else {}
+    with pytest.raises(ParameterError, match=r"size must be at most 10\*\*30"):
+        dp.plan(kind, budget=dp.Budget(1, "1e-6"), size=10**400, **numbers)
+    assert dp.plan(kind, budget=dp.Budget(1, "1e-6"), size=10**30, **numbers).rows
 
 
 # Files.

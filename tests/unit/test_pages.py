@@ -525,6 +525,8 @@ def test_made_up_rows_are_free_once_something_is_known_and_never_spend_unasked(f
     ana.get("/t/people/known")
     assert "say which share" in text(ana.post("/t/people/synthetic", {"rows": "20", "request": "s0"}))
     assert ledger.store.count("charge") == 0
+    digits = ana.post("/t/people/synthetic", {"rows": "20", "share": f"0.0{'3' * 200}", "request": "s0"})
+    assert "form is not complete" in text(digits)
     ana.post("/t/people/ask", {"sql": BY_TOWN, "request": "1"})
     reply = ana.post("/t/people/synthetic", {"rows": "20", "request": "s1"})
     assert reply.headers["content-disposition"] == 'attachment; filename="people-made-up.csv"'

@@ -277,6 +277,15 @@ def test_the_numbers_of_a_workload_are_counted_together(made, who):
     assert desk.close()
 
 
+def test_rows_that_do_not_fit_in_memory_are_refused_before_tables_are_bought_for_them(made, who):
+    wide = Desk(OpenSchema.at(made.schemas[0], made.state), made.settings(limits=Limits(rows=10**9)))
+    asked = {"table": None, "rows": 10**9, "format": "csv", "share": "1/2", "measure": [["sex"]], "seed": None}
+    with pytest.raises(ParameterError, match="rows must be at most"):
+        wide.begin_synthetic(who["ana"], asked).result(60)
+    assert not charges(wide)
+    assert wide.close()
+
+
 def test_what_could_cost_more_than_a_tenth_is_refused_unless_it_is_allowed(tmp_path, made, who):
     dear = Desk(OpenSchema.at(made.schemas[0], made.state), made.settings(price="20%"))
     with pytest.raises(dp.errors.AboveMaxPrice):

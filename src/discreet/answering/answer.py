@@ -586,8 +586,9 @@ def frame_of(columns: dict[str, list[Any]], backend: str) -> Any:
 
 
 def _of_one_kind(values: list[Any]) -> list[Any]:
-    """The same; as texts, if there are levels of several kinds: a typed column holds one."""
+    """The same; as texts, if there are levels of several kinds or longer whole numbers than a typed column holds."""
     kinds = {type(each) for each in values if each is not None}
-    if len(kinds) < 2 or kinds == {int, float}:
+    long = any(type(each) is int and not -(2**63) <= each < 2**63 for each in values)
+    if not long and (len(kinds) < 2 or kinds == {int, float}):
         return values
     return [None if each is None else str(each) for each in values]

@@ -24,8 +24,6 @@ from discreet.audit.divergence import Finding
 from discreet.audit.examples import examples
 from discreet.errors import ParameterError
 
-__all__ = ["Attack", "Result", "SessionAttack", "attack", "attacks", "examples", "select"]
-
 
 @dataclass(frozen=True, slots=True)
 class Result:

@@ -226,6 +226,10 @@ def coefficients_price(honest: Any, facts: Facts) -> Any:
     return honest.inner.guarantee(facts)
 
 
+def first_number(released: Any) -> float:
+    return float(np.ravel(released)[0])
+
+
 def _models() -> tuple[Attack, ...]:
     steep = c.Risk(c.Huber("1/8"), c.Constant(), "value", c.Box(-8, 8))
     opposite = ([[1], [-1]], [[-1], [-1]])
@@ -272,14 +276,14 @@ def _models() -> tuple[Attack, ...]:
     return (
         _replace(_VALUE, output, opposite, cheap, reach=50),
         _replace(_VALUE, round_noise, opposite, cheap, reach=50),
-        _replace(_VALUE, tilted, opposite, tenth_of_the_noise, look=lambda released: float(released[0]), runs=3000),
-        _replace(_VALUE, ranged, opposite, coefficients_price, look=lambda released: float(released[0]), runs=1000),
+        _replace(_VALUE, tilted, opposite, tenth_of_the_noise, look=first_number, runs=3000),
+        _replace(_VALUE, ranged, opposite, coefficients_price, look=first_number, runs=1000),
         _replace(
             *(_SLOPES, scaled, ([[1, 1], [-1, 1]], [[-1, 1], [-1, 1]]), coefficients_price),
-            look=lambda released: float(released[0]),
+            look=first_number,
             runs=1000,
         ),
-        _replace(_VALUE, moments, opposite, tenth_of_the_noise, look=lambda released: float(released[0])),
+        _replace(_VALUE, moments, opposite, tenth_of_the_noise, look=first_number),
         _replace(_VALUE, line, (most, other), cheap, **tries),
         _replace(_QUARTERS, median, ("002220", "002223"), cheap, **tries),
         _replace(
@@ -287,8 +291,8 @@ def _models() -> tuple[Attack, ...]:
         ),
         _replace(_QUARTERS, bounds, ("02220", "02223"), one_bound_price, attempt=attempt_bounds, reach=4),
         _add(_SLOPES, grid, ([*pulled, [1, 4]], pulled), radius_price, attempt=attempt_grid, reach=9),
-        _replace(_VALUE, single, opposite, tenth_of_the_noise, look=lambda released: float(np.ravel(released)[0])),
-        _replace(_VALUE, eight, opposite, one_step_price, look=lambda released: float(np.ravel(released)[0])),
+        _replace(_VALUE, single, opposite, tenth_of_the_noise, look=first_number),
+        _replace(_VALUE, eight, opposite, one_step_price, look=first_number),
         _replace(
             _CLASSES,
             network,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import re
 import time
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +99,13 @@ def list_(place: Path, keys_path: Path | None, as_json: bool) -> None:
     )
     used = {schema.name: dp.Ledger.open(schema.ledger, look=True).allowances() for schema in found}
     rows = [
-        (table, each.name, dp.exact.percent(each.share), _used(each.part), each.at_most or "0")
+        (
+            table,
+            each.name,
+            dp.exact.percent(each.share),
+            "-" if each.part is None else dp.exact.percent(each.part, up=True),
+            each.at_most or "0",
+        )
         for table, uses in used.items()
         for each in uses
     ]
@@ -143,20 +148,16 @@ def revoke(place: Path, name: str, keys_path: Path | None) -> None:
 
 def _schemas(place: Path, keys_path: Path | None) -> tuple[list[Any], Path]:
     """The schemas at a place, each with a ledger that is there; and the file of the keys."""
-    from discreet.schema import read_schema
+    from discreet.schema import read_with_ledger, require_ledger
     from discreet.serve.settings import Settings
 
     paths = Settings.schemas_in([place])
-    found = [read_schema(path) for path in paths]
-    for path, schema in zip(paths, found, strict=True):
-        if schema.ledger is None or not dp.Ledger.exists(schema.ledger):
-            make = f"`discreet ledger create {path} --epsilon 1 --delta 1e-6` makes one"
-            raise ParameterError(f"{path.name} has no ledger yet: {make}")
+    found = []
+    for path in paths:
+        schema, where = read_with_ledger(path)
+        require_ledger(schema, where, path)
+        found.append(schema)
     return found, keys_path or Settings.keys_beside(paths)
-
-
-def _used(part: Fraction | None) -> str:
-    return "-" if part is None else dp.exact.percent(part, up=True)
 
 
 def _listed(text: str | None) -> tuple[str, ...] | None:

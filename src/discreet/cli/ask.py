@@ -74,7 +74,8 @@ def ask(
     except dp.DiscreetError as refused:
         if not place["as_json"] and not isinstance(refused, dp.errors.UnsupportedQuery):
             raise
-        raise click.exceptions.Exit(refuse(Output(as_json=place["as_json"]), question, refused)) from None
+        output = Output(as_json=place["as_json"], rehearsal=place["rehearse"])
+        raise click.exceptions.Exit(refuse(output, question, refused)) from None
 
 
 def _ask(

@@ -108,13 +108,13 @@ class Prompt:
         if word.startswith("\\"):
             self.remember(word)
             name, _, rest = word.partition(" ")
-            self._do(self.commands.get(name, lambda _: self._unknown(name)), rest.strip())
+            if name in self.commands:
+                self._do(self.commands[name], rest.strip())
+            else:
+                self.output.say(f"there is no {one_line(name)} here: {', '.join(self.commands)}, \\quit")
         elif word or line.strip():
             self._go_on(line)
         return True
-
-    def _unknown(self, name: str) -> None:
-        self.output.say(f"there is no {one_line(name)} here: {', '.join(self.commands)}, \\quit")
 
     def _go_on(self, line: str) -> None:
         """Add a line to what was written, and ask the questions that are ended now."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -94,3 +94,10 @@ def reserved(path: Path | None, *, force: bool) -> Iterator[Draft]:
         if not force and place.exists() and not place.stat().st_size:
             place.unlink()
         part.unlink(missing_ok=True)
+
+
+def reserved_page(path: Path, *, force: bool) -> AbstractContextManager[Draft]:
+    """The same of a page for a browser."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise ParameterError(f"the page is HTML, so its name ends in .html; found {path.name}")
+    return reserved(path, force=force)

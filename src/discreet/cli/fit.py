@@ -13,7 +13,7 @@ from discreet.cli.files import reserved
 from discreet.cli.kit import Command, OpenTable, model_options, save_options, table_options
 from discreet.cli.price_view import Payment, receipt
 from discreet.core import code_version
-from discreet.modelling import SERVES, features_of, fit_estimator, take_cost
+from discreet.modelling import SERVES, columns_named, features_of, fit_estimator, take_cost
 
 
 @click.command("fit", cls=Command)
@@ -48,7 +48,7 @@ def fit(
     What each method promises here, before anything is spent: `discreet plan KIND --schema people.toml --target ...`.
     """
     cost, domain = take_cost(options), dp.Schema.read(schema, options["table_name"]).domain
-    columns = features_of(kind, domain, target, features)
+    columns = features_of(kind, domain, target, columns_named(features, domain))
     chosen = {name: options.pop(name) for name in (*SERVES, "method")}
     estimator = fit_estimator(kind, domain, target, columns, cost, chosen)
     at = OpenTable.open(schema, **options)

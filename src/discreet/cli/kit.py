@@ -27,6 +27,7 @@ from discreet.core import DiscreetError as DiscreetError
 from discreet.core import ParameterError as ParameterError
 from discreet.core import one_line as one_line
 from discreet.ledger import Address
+from discreet.modelling import persons_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -139,8 +140,7 @@ class OpenTable:
     @property
     def size(self) -> int | None:
         """The public number of persons."""
-        found: int | None = getattr(self.table, "facts", self.table).size
-        return found
+        return persons_of(self.table)
 
     @staticmethod
     def open(
@@ -154,17 +154,20 @@ class OpenTable:
         again: bool = False,
         table_name: str | None = None,
         several: bool = False,
+        redeclared: Callable[[dp.Schema], dp.Schema] = lambda schema: schema,
     ) -> OpenTable:
         """Read the schema, open the ledger, read the rows (or make them up): in this order, cheapest first.
 
         allowance  a name that the ledger must know; a rehearsal gives it the share that it really has
         again      nothing that is stored in the ledger is given back
         several    all tables of a schema that has several, as a database
+        redeclared  the declaration of one table by which its rows are read, made of the one in the file
         """
-        from discreet.schema import DatabaseSchema, read_schema
+        from discreet.schema import DatabaseSchema, read_schema, require_ledger
 
         found = read_schema(path)
-        schema = found if several and isinstance(found, DatabaseSchema) else found.table_schema(table_name)
+        together = several and isinstance(found, DatabaseSchema)
+        schema = found if together else redeclared(found.table_schema(table_name))
         output = Output(as_json=as_json, rehearsal=rehearse)
         where = ledger_path or found.ledger
         if where is None:
@@ -173,15 +176,7 @@ class OpenTable:
             beside = where if isinstance(where, Path) else path
             table, ledger = _rehearsal(schema, where, beside, output, allowance)
         else:
-            if not dp.Ledger.exists(where):
-                from discreet.ledger import sidecar_path
-
-                begin = f"there is no ledger at {where.name}"
-                for source in found.sources:
-                    if sidecar_path(source).exists():
-                        raise ParameterError(f"{begin}, and {source.name} had one: restore it from a backup")
-                make = f"`discreet ledger create {path} --epsilon 1 --delta 1e-6` makes one"
-                raise ParameterError(f"{begin} yet: {make}; --rehearse works without")
+            require_ledger(found, where, path, "; --rehearse works without")
             ledger = dp.Ledger.open(where)
             if allowance is not None:
                 ledger.remaining(allowance=allowance)  # refuses unknown names
@@ -221,17 +216,11 @@ def _rehearsal(
     known = dp.Ledger.open(real, look=True) if dp.Ledger.exists(real) else None
     budget = dp.Budget(1, "1e-6") if known is None else known.budget
     where = beside.with_name(f"{beside.stem}.rehearsal.ledger")
-    people = schema.size or (known and known.facts and known.facts.size) or PEOPLE
-    grows = getattr(schema, "epochs", None) is not None
-    if grows:
-        people = PEOPLE
-        rehearsed = dp.Ledger.open(where) if where.exists() else known
-        table = schema.rehearsal(people, epochs=() if rehearsed is None else rehearsed.epochs)
-    else:
-        table = schema.rehearsal(people)
-    if where.exists():
-        ledger = dp.Ledger.open(where)
-    else:
+    rehearsed = dp.Ledger.open(where) if where.exists() else None
+    grows, before = schema.epochs is not None, rehearsed or known
+    people = PEOPLE if grows else schema.size or (known and known.facts and known.facts.size) or PEOPLE
+    table = schema.rehearsal(people, () if before is None else before.epochs)
+    if (ledger := rehearsed) is None:
         output.say(f"{where.name}: a rehearsal with {budget} and {people:,} made-up people")
         ledger = dp.Ledger.create(where, budget, table)
     if allowance is not None:
@@ -241,8 +230,7 @@ def _rehearsal(
         )
         if real_share is not None and real_share != share:
             ledger.allow(allowance, share=real_share)
-    size = getattr(table, "facts", table).size
-    if ledger.budget != budget or (not grows and ledger.facts is not None and ledger.facts.size != size):
+    if ledger.budget != budget or (not grows and ledger.facts is not None and ledger.facts.size != persons_of(table)):
         raise dp.errors.LedgerMismatch(f"{where.name} rehearses another budget or another number of people: delete it")
     return table, ledger
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from discreet.cli.kit import FILE, Command, Output, ParameterError
+from discreet.cli.files import reserved_page
+from discreet.cli.kit import FILE, Command, Output
 from discreet.cli.shipped import load
 
 
@@ -43,17 +44,10 @@ def lab(number: str, out: Path | None, force: bool, **given: Any) -> None:
         discreet lab 10 --steps 100 --epsilon 0.5
         discreet lab 13 --alpha 0.1 --out lab13-fine.html
     """
-    from discreet import report
-
     chosen = load("labs").lab(int(number))
     settings = chosen.settle(**{name: value for name, value in given.items() if value is not None})
     where = out or Path(f"lab{int(number):02d}.html")
-    if where.suffix.lower() not in (".html", ".htm"):
-        raise ParameterError(f"the page is HTML, so its name ends in .html; found {where.name}")
-    if where.exists() and not force:
-        raise ParameterError(f"{where.name} exists already: choose another name, or overwrite it with --force")
     output = Output()
-    with output.working(f"lab {number}"):
-        text = chosen.page(settings)
-    report.write_page(where, text, force=force)
+    with reserved_page(where, force=force) as draft, output.working(f"lab {number}"):
+        draft.write(chosen.page(settings))
     output.say(f"{where.name}: {chosen.title}, {where.stat().st_size:,} bytes; any browser opens it")

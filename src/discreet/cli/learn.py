@@ -23,7 +23,7 @@ from discreet import rule_words
 from discreet.cli.fit import source_line, train
 from discreet.cli.kit import Command, Lines, OpenTable, model_options, one_line, save_options, table_options
 from discreet.cli.price_view import Payment, receipt
-from discreet.modelling import rule_features, rule_learner, take_cost, with_positive
+from discreet.modelling import columns_named, rule_features, rule_learner, take_cost, with_positive
 
 SHOWN = 2.0  # estimated seconds: from here on a bar is shown
 
@@ -58,9 +58,9 @@ def learn(
     positive, k, certify = (options.pop(name) for name in ("positive", "k", "certify"))
     epsilon = None if certify is None else dp.Budget(certify).epsilon
     declared = with_positive(dp.Schema.read(schema, options["table_name"]), target, positive)
-    columns = rule_features(kind, declared.domain, target, features)
+    columns = rule_features(kind, declared.domain, target, columns_named(features, declared.domain))
     learner = rule_learner(kind, columns, k, chosen)
-    at = _redeclare(OpenTable.open(schema, **options), declared, options["data_path"])
+    at = OpenTable.open(schema, redeclared=lambda read: with_positive(read, target, positive), **options)
     stopped: list[BaseException] = []
 
     def record(model: Any) -> dict[str, Any]:
@@ -86,16 +86,6 @@ def learn(
         )
     if stopped:
         raise stopped[0]
-
-
-def _redeclare(at: OpenTable, schema: dp.Schema, data_path: Path | None) -> OpenTable:
-    """The same rows under another declaration of the target; the ledger stays."""
-    if schema.domain == at.schema.domain:
-        return at
-    with at.output.working("reading the rows"):
-        people = [] if at.table.facts.size is None else [at.table.facts.size]
-        table = schema.rehearsal(*people) if at.output.rehearsal else schema.table(data_path)
-    return replace(at, schema=schema, table=table)
 
 
 def _certify(at: OpenTable, model: Any, target: str, epsilon: Fraction) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from discreet.cli.kit import (
     schema_at,
 )
 from discreet.ledger import Address
+from discreet.modelling import persons_of
 
 _LARGE_EPSILON = 10
 
@@ -85,12 +86,13 @@ def create(path: Path | Address, epsilon: str, delta: str, yes: bool, **given: A
         schema, where = schema_at(path)
         if dp.Ledger.exists(where):
             raise ParameterError(f"{where.name} exists already: `discreet ledger show {path}` shows what is left of it")
-        if getattr(schema, "epochs", None) is not None:  # its epochs are added one by one
-            table = schema.growing_identity
+        if schema.epochs is not None:  # its epochs are added one by one
+            table, people = schema.growing_identity, None
         else:
             with output.working("reading the rows"):
                 table = rows_of(schema)
-        _confirm(budget, getattr(getattr(table, "facts", table), "size", None), yes)
+            people = persons_of(table)
+        _confirm(budget, people, yes)
         made = dp.Ledger.create(where, budget, table)
         edition, protects = f", edition {one_line(schema.edition)}", schema.protects()
     else:
@@ -100,8 +102,9 @@ def create(path: Path | Address, epsilon: str, delta: str, yes: bool, **given: A
             )
         if (unit is None) != (rows is None):
             raise ParameterError("--unit and --rows-per-unit go together")
+        relation = dp.Neighbours(neighbours, 1 if rows is None else dp.exact.whole(rows_per_unit=rows))
         _confirm(budget, size, yes)
-        identity = dp.data.Identity(dp.exact.text(name=name), dp.Neighbours(neighbours, rows or 1), unit)
+        identity = dp.data.Identity(dp.exact.text(name=name), relation, unit)
         made, where, edition, protects = dp.Ledger.create(path, budget, identity, size=size), path, "", ""
     who = made.identity
     if who.epochs is not None:
@@ -171,7 +174,7 @@ def _growing_schema(path: Path) -> tuple[Any, dp.Ledger, Output]:
     if not is_schema(path):
         raise ParameterError(f"name the schema, a .toml file with [epochs]; found {path.name}")
     schema, where = schema_at(path)
-    if getattr(schema, "epochs", None) is None:
+    if schema.epochs is None:
         raise ParameterError(f"{path.name} has no [epochs]: the table does not grow")
     book = dp.Ledger.open(where)
     return schema, book, _output(book)

@@ -12,8 +12,8 @@ import click
 
 import discreet as dp
 from discreet.cli.kit import FILE, JSON, TABLE, Command, Decorator, Output, ParameterError, one_line, together
-from discreet.modelling import check_kind, features_of, plan_record, shape_of
-from discreet.plan import KINDS, MODELS, numbers_of
+from discreet.modelling import check_kind, columns_named, features_of, plan_record, shape_of
+from discreet.plan import KINDS, MODELS, check_numbers, numbers_of
 
 if TYPE_CHECKING:
     from discreet.plan import Plan
@@ -117,12 +117,14 @@ def plan(
         if not name.isidentifier() or not (value.isascii() and value.isdecimal()):
             raise ParameterError(f"--number takes NAME=N with a whole number N, found {name}={value}")
         numbers[name] = int(value)
-    features, target = options["features"], options["target"]
+    check_numbers(kind, numbers)
+    target = options["target"]
     shape = {name: options[name] for name in ("radius", "huber") if options[name] is not None}
     table, about = options.pop("table_name"), ""
     schema = None if schema_path is None else dp.Schema.read(schema_path, table)
-    if schema is None and (features is not None or target is not None):
+    if schema is None and (options["features"] is not None or target is not None):
         raise ParameterError("--features and --target are columns of a schema: give --schema people.toml")
+    features = None if schema is None else columns_named(options["features"], schema.domain)
     if schema is not None and kind in MODELS and target is not None:
         if "d" in numbers:
             raise ParameterError("--d is counted from the columns when there is a --target: leave it out")
@@ -133,8 +135,7 @@ def plan(
     elif schema is not None and schema_path is not None:
         if target is not None:
             schema.domain.column(target)
-        others = [name for name in schema.domain.names if name != target]
-        columns = others if features is None else [name.strip() for name in features.split(",")]
+        columns = features or [name for name in schema.domain.names if name != target]
         counts = numbers_of(kind, schema.domain, columns)
         if counts:
             words = ", ".join(f"{name} {value:,}" for name, value in counts.items())
@@ -149,9 +150,12 @@ def plan(
 
 def _plan(kind: str, schema: dp.Schema | None, options: dict[str, Any], numbers: dict[str, Any]) -> Plan:
     """The plan, with what the arguments leave open taken from the schema and its ledger."""
-    epsilon, delta, share, size = (options[name] for name in ("epsilon", "delta", "share", "size"))
+    epsilon, delta, share = (options[name] for name in ("epsilon", "delta", "share"))
+    given = {
+        name: dp.exact.whole(**{name: options[name]}) for name in ("size", "rows_per_unit") if options[name] is not None
+    }
     known = {"d", *numbers} if "domain" in numbers else set(numbers)
-    missing = [f"--{name}" for name in KINDS[kind].needs if name not in known] if kind in KINDS else []
+    missing = [f"--{name}" for name in KINDS[kind].needs if name not in known]
     if missing:
         raise ParameterError(f"a plan for {kind} needs {' and '.join(missing)}, a whole number each")
     if (epsilon is None) == (share is None):
@@ -163,11 +167,11 @@ def _plan(kind: str, schema: dp.Schema | None, options: dict[str, Any], numbers:
         raise ParameterError("--delta goes with --epsilon; a share is of the ledger's own epsilon and delta")
     where = schema and schema.ledger
     ledger = dp.Ledger.open(where) if where and dp.Ledger.exists(where) else None
-    relation, rows = options["neighbours"], options["rows_per_unit"]
+    relation, rows = options["neighbours"], given.get("rows_per_unit")
     stated = None if relation is None and rows is None else dp.Neighbours(relation or "replace-one", rows or 1)
     if schema is not None and schema.within is not None and stated is None:
         stated = schema.relation
-    size = size or (None if schema is None else schema.size)
+    size = given.get("size") or (None if schema is None else schema.size)
     seconds = 0.0 if schema is None else schema.pass_seconds
     asked = {"alpha": options["alpha"], "beta": options["beta"], "pass_seconds": seconds, **numbers}
     if share is not None:

@@ -7,17 +7,8 @@ from pathlib import Path
 import click
 
 import discreet as dp
-from discreet.cli.kit import (
-    FILE,
-    JSON,
-    LEDGER,
-    Command,
-    Output,
-    ParameterError,
-    is_schema,
-    ledger_at,
-    schema_at,
-)
+from discreet.cli.files import reserved_page
+from discreet.cli.kit import FILE, JSON, LEDGER, Command, Output, is_schema, ledger_at, schema_at
 from discreet.ledger import Address
 
 
@@ -41,16 +32,12 @@ def report(path: Path | Address, out: Path, force: bool, everything: bool, as_js
     """
     from discreet import report as pages
 
-    if out.suffix.lower() not in (".html", ".htm"):
-        raise ParameterError(f"the page is HTML, so its name ends in .html; found {out.name}")
-    if out.exists() and not force:
-        raise ParameterError(f"{out.name} exists already: choose another name, or overwrite it with --force")
-    output, book = Output(as_json=as_json), ledger_at(path)
-    used = book.spent().used()
-    last = book.entry(book.length())
-    with output.working("drawing"):
-        text, plots = pages.ledger_report(book, _protects(path, book), everything=everything)
-    pages.write_page(out, text, force=force)
+    with reserved_page(out, force=force) as draft:
+        output, book = Output(as_json=as_json), ledger_at(path)
+        used, last = book.spent().used(), book.entry(book.length())
+        with output.working("drawing"):
+            text, plots = pages.ledger_report(book, _protects(path, book), everything=everything)
+        draft.write(text)
     output.say(f"{out.name}: {plots} plots with their numbers, {out.stat().st_size:,} bytes; any browser opens it")
     output.result({"page": str(out), "plots": plots, "used": float(used), "head": last["hash"]})
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +42,9 @@ def running(
         discreet ledger add visits.toml 2026-02
         discreet running visits.toml "SELECT COUNT(*) FROM visits"
     """
+    fails = dp.exact.probability(beta=beta)
     at = OpenTable.open(schema, allowance=allowance, several=True, **options)
-    if getattr(at.schema, "epochs", None) is None:
+    if at.schema.epochs is None:
         raise ParameterError("running totals are of a table that grows: add [epochs] to the schema")
     query = _query(at, question)
     found = dp.Running.find(query, at.table, at.ledger)
@@ -52,8 +52,8 @@ def running(
         found = _opened(at, query, question, epochs, price, allowance, yes)
     elif epochs is not None or price is not None:
         raise ParameterError(f"it was paid before, for {found.counter.epochs} epochs: leave out --epochs and --price")
-    totals = found.totals(beta=dp.exact.probability(beta=beta))
-    sure = f"all at once, {100 * (1 - float(Fraction(beta))):g} % sure"
+    totals = found.totals(beta=fails)
+    sure = f"all at once, {100 * float(1 - fails):g} % sure"
     rows = [(each.epoch, f"{each.total:,.1f}", f"± {each.error_bound:,.1f}") for each in totals]
     at.output.table(("epoch", "total so far", sure), rows)
     left = found.counter.epochs - len(totals)
@@ -63,7 +63,7 @@ def running(
             "question": question,
             "entry": found.charge,
             "epochs": found.counter.epochs,
-            "beta": float(Fraction(beta)),
+            "beta": float(fails),
             "totals": [
                 {"epoch": each.epoch, "total": each.total, "deviation": each.deviation, "error_bound": each.error_bound}
                 for each in totals

@@ -51,8 +51,8 @@ def schema(data: Path | str, more: tuple[Path, ...], relation: tuple[str, ...], 
         ]
         rows = " and ".join(f"{size:,}" if size < 10**60 else dp.exact.shown(Fraction(size)) for size in sizes)
         edition = f"The edition of the rows is {one_line(declared.edition)}."
-        if (grows := getattr(declared, "epochs", None)) is not None:
-            edition = f"The table grows by {one_line(grows)}."
+        if declared.epochs is not None:
+            edition = f"The table grows by {one_line(declared.epochs)}."
         click.echo(f"{data.name} is complete: {rows} different rows are possible. {edition}\n{declared.protects()}")
     else:
         _show(draft(data, *more), out)

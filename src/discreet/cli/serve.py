@@ -73,17 +73,9 @@ def _settings(places: tuple[Path, ...], keys_path: Path | None, demo: bool, opti
     if not keys.exists():
         raise ParameterError(f"there are no keys at {keys.name}: `discreet analyst add {places[0]} NAME` makes one")
     given = {"cells": options["max_cells"], "requests": options["max_rate"]}
-    return Settings(
-        schemas,
-        keys,
-        time_grid=options["time_grid"],
-        price=options["price"],
-        beta=options["beta"],
-        rehearsal=options["rehearsal"] or demo,
-        behind_proxy=options["behind_proxy"],
-        log=options["log"],
-        limits=Limits(**{name: value for name, value in given.items() if value is not None}),
-    )
+    limits = Limits(**{name: value for name, value in given.items() if value is not None})
+    alike = {name: options[name] for name in ("time_grid", "price", "beta", "behind_proxy", "log")}
+    return Settings(schemas, keys, rehearsal=options["rehearsal"] or demo, limits=limits, **alike)
 
 
 def _run(settings: Any, options: dict[str, Any], output: Output) -> None:

@@ -37,7 +37,9 @@ _BETWEEN = "everything between columns that are not known together"
 @click.option("--beta", default="0.05", show_default=True, help="With --measure: the probability that a bound fails.")
 @allowance_option
 @again_option
-@click.option("--seed", type=int, help="Draw the same rows again, as long as nothing else is released.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), help="Draw the same rows again, as long as nothing else is released."
+)
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 def synth(
     schema: Path, rows: int, out: Path, measure: tuple[str, ...], share: str | None, force: bool, **place: Any
@@ -66,6 +68,7 @@ def synth(
         raise ParameterError("--out - prints rows, --json a summary: give --out a file")
     _check_place(out, force=force)
     at = OpenTable.open(schema, **place)
+    dp.session.synthetic_rows(rows, at.schema.domain)  # before anything is bought for them
     tables = [dp.Histogram(columns) for columns in dict.fromkeys(map(_columns, measure))]
     for name in {name for table in tables for name in table.columns}:
         at.schema.domain.column(name)  # names near misses

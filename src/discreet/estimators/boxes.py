@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from sklearn.utils.validation import check_is_fitted
 
 from discreet.estimators.rules import LearnedRule, RuleLearner
-from discreet.pac import BoxRule, box_methods, ordered, sample_size
+from discreet.pac import BoxRule, box_methods, ordered
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -18,7 +18,8 @@ class BoxClassifier(RuleLearner):
     Everything that decides privacy is given, never read from the rows:
 
     epsilon, delta  what the fit may cost; delta=0 is pure. epsilon=None with a ledger: all that is left there
-    bounds          one pair (low, high) for all features or a list of pairs; values beyond are moved to the bound
+    bounds          one pair (low, high) for all features, a list of pairs, or a dict from column names to pairs; values
+                    beyond are moved to the bound
     step            values are rounded down to steps of this from low, one for all features or a list; (high - low) /
                     100,000 unless it is given
     classes         the two labels, the last is the positive one; "public" states that the labels in y are no secret
@@ -39,11 +40,13 @@ class BoxClassifier(RuleLearner):
     From a table: fit(table, "sick", features=["age", "income"]) with its ledger; bounds and steps are its declaration,
     and all declared Numbers are features unless some are named.
 
-    `sample_size` says before how many rows a promise takes, `certify` pays for a count of the mistakes afterwards.
+    `sample_size` says before how many rows a promise takes in d features of 2^bits values (17 bits unless given),
+    `certify` pays for a count of the mistakes afterwards.
     """
 
     KIND: ClassVar[str] = "box"
     NEEDS: ClassVar[tuple[str, ...]] = ("bounds", "classes")
+    SIZED_BY: ClassVar[dict[str, int | None]] = {"d": None, "bits": 17}
 
     bounds: Any = None
     step: Any = None
@@ -73,18 +76,3 @@ class BoxClassifier(RuleLearner):
             name: (float(ordered(domain, name).value(low)), float(ordered(domain, name).value(high)))
             for name, low, high, _ in box.intervals(domain) or ()
         }
-
-    @staticmethod
-    def sample_size(
-        alpha: Any,
-        beta: Any = 0.05,
-        *,
-        d: int,
-        bits: int = 17,
-        epsilon: Any,
-        delta: Any = 0,
-        neighbours: Any = "replace-one",
-        method: str = "auto",
-    ) -> int:
-        """How many rows make the error at most alpha with probability 1 - beta, in d features of 2^bits values."""
-        return sample_size("box", alpha, beta, epsilon, delta, neighbours, method, d=d, bits=bits)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from discreet.estimators.input import bit_examples, flag
 from discreet.estimators.rules import LearnedRule, RuleLearner, how_many
-from discreet.pac import Conjunction, Literals, conjunction_methods, sample_size
+from discreet.pac import Conjunction, Literals, conjunction_methods
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -34,10 +34,13 @@ class ConjunctionClassifier(RuleLearner):
 
     Features are booleans, or numbers that are 0 or 1. From a table: fit(table, "sick", features=["smoker", "tall"])
     with its ledger; features are Categories of two levels, of which the second means true.
+
+    `sample_size` says before how many rows a promise takes, for k of d booleans.
     """
 
     KIND: ClassVar[str] = "conjunction"
     NEEDS: ClassVar[tuple[str, ...]] = ("k", "classes")
+    SIZED_BY: ClassVar[dict[str, int | None]] = {"d": None, "k": None}
 
     k: int | None = None
     alpha: Any = None
@@ -57,18 +60,3 @@ class ConjunctionClassifier(RuleLearner):
 
     def _array_examples(self, terms: Any, x: Any, y: Any, *, reset: bool) -> Any:
         return bit_examples(self, terms, x, y, reset=reset)
-
-    @staticmethod
-    def sample_size(
-        alpha: Any,
-        beta: Any = 0.05,
-        *,
-        d: int,
-        k: int,
-        epsilon: Any,
-        delta: Any = 0,
-        neighbours: Any = "replace-one",
-        method: str = "auto",
-    ) -> int:
-        """How many rows make the error at most alpha with probability 1 - beta, for k of d booleans."""
-        return sample_size("conjunction", alpha, beta, epsilon, delta, neighbours, method, d=d, k=k)

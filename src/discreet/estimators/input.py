@@ -14,7 +14,7 @@ columns) is used as it is, and its declaration says all that arrays need paramet
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -168,24 +168,38 @@ def bounds_of(name: str, bounds: Any) -> tuple[Fraction, Fraction]:
     return pair
 
 
-def declared_numbers(bounds: Any, step: Any, count: int) -> list[Number]:
-    """One Number for each feature: from one pair for all of them or a list of pairs, and one step or a list."""
+def bound_pairs(bounds: Any, count: int, names: Any = None) -> list[tuple[Fraction, Fraction]]:
+    """One pair (low, high) for each feature, from one pair for all, a list of pairs, or a dict by column name."""
     if bounds is None:
         raise ParameterError(
-            "bounds must be given: one pair (low, high) for all features or a list of pairs, from public knowledge; "
-            "values beyond are moved to the bound"
+            "bounds must be given: one pair (low, high) for all features, a list of pairs, or a dict by column name, "
+            "from public knowledge; values beyond are moved to the bound"
         )
-    several = is_list(bounds) and any(map(is_list, bounds))
-    given = {"bounds": list(bounds) if several else [bounds] * count}
-    given["step"] = list(step) if is_list(step) else [step] * count
-    for name, each in given.items():
-        if len(each) != count:
-            raise ParameterError(f"{name} must be one for all features or one for each of {count}, found {len(each)}")
-    pairs = [bounds_of("bounds", pair) for pair in given["bounds"]]
+    if isinstance(bounds, Mapping):
+        if names is None:
+            raise ParameterError("bounds by column name need a frame with column names")
+        if missing := [name for name in names if name not in bounds]:
+            raise ParameterError(f"bounds have no pair for the columns {missing!r}")
+        return [bounds_of(f"bounds of {name}", bounds[name]) for name in names]
+    if not (is_list(bounds) and any(map(is_list, bounds))):
+        return [bounds_of("bounds", bounds)] * count
+    return [bounds_of("bounds", each) for each in _for_each("bounds", bounds, count)]
+
+
+def declared_numbers(bounds: Any, step: Any, count: int, names: Any = None) -> list[Number]:
+    """One Number for each feature: bounds as for `bound_pairs`, and one step or a list."""
+    steps = _for_each("step", step if is_list(step) else [step] * count, count)
     return [
         Number(low, high, step=(high - low) / STEPS if step is None else exact.positive(step=step))
-        for (low, high), step in zip(pairs, given["step"], strict=True)
+        for (low, high), step in zip(bound_pairs(bounds, count, names), steps, strict=True)
     ]
+
+
+def _for_each(name: str, given: Any, count: int) -> list[Any]:
+    """A list with as many members as there are features."""
+    if len(given) != count:
+        raise ParameterError(f"{name} must be one for all features or one for each of {count}, found {len(given)}")
+    return list(given)
 
 
 def is_list(value: Any) -> bool:
@@ -522,7 +536,8 @@ def number_examples(estimator: Any, terms: Terms, x: Any, y: Any, *, reset: bool
     names, name = feature_names(estimator, features.shape[1]), "y"
     while name in names:
         name += "_"
-    numbers = declared_numbers(estimator.bounds, estimator.step, features.shape[1])
+    columns = getattr(estimator, "feature_names_in_", None)
+    numbers = declared_numbers(estimator.bounds, estimator.step, features.shape[1], columns)
     domain = Domain({**dict(zip(names, numbers, strict=True)), name: target})
     columns = {**dict(zip(names, finite(features).T, strict=True)), name: labels}
     return Examples(table_of(terms, columns, domain, len(features)), names, Labels(name, target.levels[-1]))

@@ -85,6 +85,10 @@ def predictions(model: Any, path: str | os.PathLike[str]) -> Iterator[dict[str, 
     found, named = scan.names(), getattr(model, "feature_names_in_", None)
     names = found if named is None else tuple(map(str, named))
     Frame.require(found, names)
+    classes = (
+        [f"probability of {level}" for level in model.classes_.tolist()] if hasattr(model, "predict_proba") else []
+    )
+    none = True
     for batch in scan.frames(names):
         declared = getattr(model, "encoding_", None) is not None or getattr(model, "from_table_", False)
         rows: Any = Frame(batch, spelled=scan.is_csv)
@@ -93,10 +97,12 @@ def predictions(model: Any, path: str | os.PathLike[str]) -> Iterator[dict[str, 
             rows = nw.from_dict(numbers, backend="pyarrow").to_native()
             rows = np.column_stack(list(numbers.values())) if named is None else rows
         made = {"prediction": model.predict(rows).tolist()}
-        if hasattr(model, "predict_proba"):
-            parts = zip(model.classes_.tolist(), model.predict_proba(rows).T.tolist(), strict=True)
-            made |= {f"probability of {level}": part for level, part in parts}
+        if classes:
+            made |= zip(classes, model.predict_proba(rows).T.tolist(), strict=True)
         yield made
+        none = False
+    if none:  # the columns alone
+        yield {name: [] for name in ("prediction", *classes)}
 
 
 def _numbers(entries: list[Any], name: str) -> list[float]:

@@ -132,13 +132,9 @@ def sheet(model: Any, lines: Lines | None = None, width: int | None = None) -> S
     return Sheet.of(*blocks, Pairs([*first, (promised, model.promise_), ("method", method), *last]))
 
 
-def _target(model: Any) -> str:
-    return "y" if model.target_ is None else one_line(model.target_.names[0])
-
-
 def _learned(model: Any, width: int | None) -> tuple[list[Block], list[tuple[str, object]]]:
     """What was learned, as blocks, and as the first of the lines below them."""
-    kind, target = model.KIND, _target(model)
+    kind, target = model.KIND, "y" if model.target_ is None else one_line(model.target_.names[0])
     if kind in LOCATION:
         named = f"{float(Fraction(str(model.q))):g}-quantile" if kind == "quantile" else kind
         value = number(float(f"{model.value_:.6g}"))

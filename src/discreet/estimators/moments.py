@@ -25,7 +25,6 @@ from discreet.core import Floats, Pairs, ParameterError, Sheet, exact
 from discreet.data import Dataset, Domain, Matrix, Number, Vector
 from discreet.estimators import input as reading
 from discreet.estimators.base import PrivateEstimator, Task, Terms, require_parameters, terms_of
-from discreet.estimators.scaler import bound_pairs
 from discreet.mechanisms import Gaussian, Laplace, Mechanism, VectorSum, calibrate
 
 _STEP = Fraction(1, 2**16)
@@ -57,7 +56,7 @@ class _Moments(PrivateEstimator):
         found = reading.predicted_floats(self, X, reset=True)
         if not len(found) and terms.neighbours.replace_one:
             raise ParameterError("X has no rows")
-        pairs = bound_pairs(self.bounds, self.n_features_in_, getattr(self, "feature_names_in_", None))
+        pairs = reading.bound_pairs(self.bounds, self.n_features_in_, getattr(self, "feature_names_in_", None))
         self.low_, self.high_ = np.array(pairs, dtype=np.float64).T
         return self._inside(found)
 

@@ -90,6 +90,9 @@ class RuleLearner(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     beta: Any = 0.05
     score_epsilon: Any = None
 
+    SIZED_BY: ClassVar[dict[str, int | None]] = {}
+    """The numbers that `sample_size` takes, each with what it is unless it is given."""
+
     _takes: ClassVar[str] = "listed"
 
     def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> Self:  # noqa: N803
@@ -193,6 +196,29 @@ class RuleLearner(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         replayed = charge.released.replayed
         return Certified(got.mistakes, got.rows, known, float(allowed), charge.guarantee, charge.entry, replayed)
 
+    @classmethod
+    def sample_size(
+        cls,
+        alpha: Any,
+        beta: Any = 0.05,
+        *,
+        epsilon: Any,
+        delta: Any = 0,
+        neighbours: Any = "replace-one",
+        method: str = "auto",
+        **numbers: int,
+    ) -> int:
+        """How many rows make the error at most alpha with probability 1 - beta, in a problem of this size.
+
+        numbers  d and bits of a box, d and k of a conjunction, conditions and k of a rule, hypotheses of a finite class
+        """
+        given = {**cls.SIZED_BY, **numbers}
+        if set(given) != set(cls.SIZED_BY) or None in given.values():
+            raise ParameterError(
+                f"a sample size of a {cls.KIND} needs {', '.join(cls.SIZED_BY)}; found {list(numbers)}"
+            )
+        return pac.sample_size(cls.KIND, alpha, beta, epsilon, delta, neighbours, method, **given)
+
     def _judged(self, terms: Terms, x: Any, y: Any) -> Examples:
         """Private rows that the rule is judged by: declared as those of the fit were."""
         if reading.is_table(x) != self.from_table_:
@@ -284,10 +310,13 @@ class RuleClassifier(RuleLearner):
     guarantee_, mechanism_, entry_ (in the ledger), replayed_, n_features_in_, feature_names_in_.
 
     From a table: fit(table, "sick", features=["age", "sex"]) with its ledger; bounds and levels are its declaration.
+
+    `sample_size` says before how many rows a promise takes, for k of this number of conditions.
     """
 
     KIND: ClassVar[str] = "rule"
     NEEDS: ClassVar[tuple[str, ...]] = ("k", "bounds", "classes")
+    SIZED_BY: ClassVar[dict[str, int | None]] = {"conditions": None, "k": None}
 
     k: int | None = None
     cuts: int = pac.CUTS
@@ -306,21 +335,6 @@ class RuleClassifier(RuleLearner):
     def _learned(self, value: Any, rows: Examples) -> LearnedRule:
         rule = pac.Conjunction(self._conditions(rows), tuple(map(int, value)))
         return LearnedRule(rule, rows.features, sentence(rule, rows.facts.domain))
-
-    @staticmethod
-    def sample_size(
-        alpha: Any,
-        beta: Any = 0.05,
-        *,
-        conditions: int,
-        k: int,
-        epsilon: Any,
-        delta: Any = 0,
-        neighbours: Any = "replace-one",
-        method: str = "auto",
-    ) -> int:
-        """How many rows make the error at most alpha with probability 1 - beta, for k of this number of conditions."""
-        return pac.sample_size("rule", alpha, beta, epsilon, delta, neighbours, method, conditions=conditions, k=k)
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -342,10 +356,13 @@ class FiniteClassClassifier(RuleLearner):
     Learned: index_ (which hypothesis), rule_ (prints as its name), classes_, method_, promise_ (what is promised if
     one hypothesis is right about every row, or why nothing is), guarantee_, mechanism_, entry_ (in the ledger),
     replayed_, n_features_in_, feature_names_in_.
+
+    `sample_size` says before how many rows a promise takes, for this number of hypotheses.
     """
 
     KIND: ClassVar[str] = "finite"
     NEEDS: ClassVar[tuple[str, ...]] = ("classes",)
+    SIZED_BY: ClassVar[dict[str, int | None]] = {"hypotheses": None}
 
     hypotheses: Any = None
 
@@ -408,19 +425,6 @@ class FiniteClassClassifier(RuleLearner):
             return super().predict(X)
         rows = reading.predicted_floats(self, X)
         return self.classes_[self._asked([listed[self.index_]], rows)[:, 0].astype(np.int64)]
-
-    @staticmethod
-    def sample_size(
-        alpha: Any,
-        beta: Any = 0.05,
-        *,
-        hypotheses: int,
-        epsilon: Any,
-        delta: Any = 0,
-        neighbours: Any = "replace-one",
-    ) -> int:
-        """How many rows make the error at most alpha with probability 1 - beta, for this number of hypotheses."""
-        return pac.sample_size("finite", alpha, beta, epsilon, delta, neighbours, "auto", hypotheses=hypotheses)
 
 
 def hypotheses_of(given: Any) -> list[Any] | None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from discreet.core import Floats, ParameterError
+from discreet.core import Floats
 from discreet.estimators import input as reading
 
 
@@ -37,7 +35,7 @@ class DeclaredScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
     def fit(self, X: Any, y: Any = None) -> DeclaredScaler:  # noqa: N803
         """Match the bounds with the columns; the rows are only checked to be finite numbers."""
         reading.predicted_floats(self, X, reset=True)
-        pairs = bound_pairs(self.bounds, self.n_features_in_, getattr(self, "feature_names_in_", None))
+        pairs = reading.bound_pairs(self.bounds, self.n_features_in_, getattr(self, "feature_names_in_", None))
         self.low_, self.high_ = np.array(pairs, dtype=np.float64).T
         return self
 
@@ -53,22 +51,3 @@ class DeclaredScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         check_is_fitted(self)
         scaled = np.asarray(X, dtype=np.float64)
         return np.asarray((scaled + 1) / 2 * (self.high_ - self.low_) + self.low_)
-
-
-def bound_pairs(bounds: Any, count: int, names: Any) -> list[tuple[Fraction, Fraction]]:
-    """One pair (low, high) for each feature, from one pair for all, a list of pairs, or a dict by column name."""
-    if bounds is None:
-        raise ParameterError("bounds must be given: a pair (low, high), a list of pairs, or a dict by column name")
-    if isinstance(bounds, Mapping):
-        if names is None:
-            raise ParameterError("bounds by column name need a frame with column names")
-        if missing := [name for name in names if name not in bounds]:
-            raise ParameterError(f"bounds have no pair for the columns {missing!r}")
-        return [reading.bounds_of(f"bounds of {name}", bounds[name]) for name in names]
-    if not reading.is_list(bounds):
-        raise ParameterError(f"bounds must be a pair, a list of pairs or a dict, found {bounds!r}")
-    if len(bounds) == 2 and not any(map(reading.is_list, bounds)):
-        return [reading.bounds_of("bounds", list(bounds))] * count
-    if len(bounds) != count:
-        raise ParameterError(f"bounds must have a pair for each of {count} features, found {len(bounds)}")
-    return [reading.bounds_of("bounds", each) for each in bounds]

@@ -89,6 +89,8 @@ NUMBER_BITS = 61
 """A column of a table has at most this many bits."""
 
 MOST_COLUMNS = 10_000
+MOST_CONDITIONS = 1_000
+"""Of a rule in a plan, which counts the rules that there are."""
 
 
 def box_methods(columns: Sequence[str], labels: Labels, facts: Facts, beta: Fraction, funds: Funds) -> Methods:
@@ -138,6 +140,8 @@ def methods(
     def stated(**columns: Column) -> Facts:
         return Facts(Domain(**columns, y=Category("no", "yes")), neighbours, size)
 
+    if kind in ("conjunction", "rule") and number("k") > MOST_CONDITIONS:
+        raise ParameterError(f"k must be at most {MOST_CONDITIONS:,}, found {number('k')}")
     match kind:
         case "interior":
             return interior.methods(facts=stated(x=Whole(number("bits"))), column="x", beta=beta, funds=funds)

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -51,21 +51,7 @@ from discreet.ledger import Ledger
 from discreet.method import LARGEST, UNPROVEN, USELESS, Method, Methods, Offer, Refused, choose
 from discreet.plan.problems import IMAGINED, MODELS, Left, Model, Problem, in_cell, release_methods
 
-__all__ = [
-    "KINDS",
-    "MODELS",
-    "RULES",
-    "Kind",
-    "Left",
-    "Model",
-    "Plan",
-    "PlanRow",
-    "method_names",
-    "numbers_of",
-    "plan",
-    "quick_bound",
-]
-
+MOST_PEOPLE = 10**30  # of which floats take parts
 PURE = "it has no pure guarantee: give the budget a delta > 0"
 
 
@@ -222,14 +208,10 @@ def plan(
     radius   for linear and logistic: how long the coefficients may be, and huber= for linear, as the estimator has them
     pass_seconds  what a pass over the rows costs: a far table's `offers.pass_seconds`, by which fit chooses, too
     """
-    if kind not in KINDS:
-        raise ParameterError(f"kind must be one of {', '.join(sorted(KINDS))}; found {kind!r}")
-    about = KINDS[kind]
-    if set(numbers) - set(about.numbers):
-        takes = ", ".join(f"{name}=" for name in about.numbers) or "no other number"
-        unknown = ", ".join(sorted(set(numbers) - set(about.numbers)))
-        raise ParameterError(f"a plan for {kind!r} takes {takes} beside budget=, size= and alpha=; found {unknown}")
+    check_numbers(kind, numbers)
     left, relation, size = _whose(budget, ledger, share, allowance, neighbours, size)
+    if size is not None and exact.whole(size=size) > MOST_PEOPLE:
+        raise ParameterError(f"size must be at most 10**30, found {exact.shown(Fraction(size))}", argument="size")
     model = Model(
         domain,
         target,
@@ -241,7 +223,7 @@ def plan(
     model.check(kind, numbers)
     wanted = None
     if alpha is not None:  # in a target's own units it is no fraction
-        wanted = exact.probability(alpha=alpha) if domain is None else exact.positive(alpha=alpha)
+        wanted = exact.probability(exact.TINY, alpha=alpha) if domain is None else exact.positive(alpha=alpha)
     promised = left.ledger.budget if left is not None else budget
     assert promised is not None
     problem = Problem(
@@ -269,6 +251,16 @@ def plan(
     by_size = size is None or kind == "interior" or (kind in RULES and wanted is not None)
     rows = tuple(sorted(found, key=functools.partial(_order, by_size)))
     return Plan(kind, promised, relation, problem.beta, rows, size, wanted, left=left, **described)
+
+
+def check_numbers(kind: str, numbers: Iterable[str]) -> None:
+    """Refuse a kind that there is not, and numbers that its plan does not take."""
+    if kind not in KINDS:
+        raise ParameterError(f"kind must be one of {', '.join(sorted(KINDS))}; found {kind!r}")
+    takes = KINDS[kind].numbers
+    if unknown := set(numbers) - set(takes):
+        known, found = ", ".join(f"{name}=" for name in takes) or "no other number", ", ".join(sorted(unknown))
+        raise ParameterError(f"a plan for {kind!r} takes {known} beside budget=, size= and alpha=; found {found}")
 
 
 def numbers_of(kind: str, domain: Domain, names: Sequence[str]) -> dict[str, int]:

@@ -18,21 +18,3 @@ from discreet.report.page import Grid, Heading, Part, page, write_page
 from discreet.report.plot import Plot
 from discreet.report.sample_size_plot import risk, sample_sizes
 from discreet.report.session_plot import questions
-
-__all__ = [
-    "Grid",
-    "Heading",
-    "Part",
-    "Plot",
-    "box",
-    "budget",
-    "ledger_report",
-    "left",
-    "noise_range",
-    "odds",
-    "page",
-    "questions",
-    "risk",
-    "sample_sizes",
-    "write_page",
-]

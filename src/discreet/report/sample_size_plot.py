@@ -212,7 +212,11 @@ def sample_sizes(
            answer as a fraction of the persons; an interior point is found or not
     learners  by name: a kind of plan and its numbers, for linear and logistic also the radius
     """
-    values, wanted, sure = several(epsilons=epsilons), exact.probability(alpha=alpha), exact.probability(beta=beta)
+    values, wanted, sure = (
+        several(epsilons=epsilons),
+        exact.probability(exact.TINY, alpha=alpha),
+        exact.probability(exact.TINY, beta=beta),
+    )
     if not 1 <= len(learners) <= len(SERIES):
         raise ParameterError(f"learners must be 1 to {len(SERIES)} of them, found {len(learners)}")
     relation, needed = Neighbours.of(neighbours), {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request
@@ -19,13 +20,14 @@ from starlette.concurrency import run_in_threadpool
 from discreet.errors import NotFound, TooBusy
 from discreet.serve.desk import Desk
 from discreet.serve.jobs import DONE, Job
-from discreet.serve.keys import MAY
+from discreet.serve.keys import MAY, Key
 from discreet.serve.service import Holder, Owner, service_of
 
 router = APIRouter(prefix="/v1")
 TableName = Annotated[str, Path(max_length=64)]
 RequestId = Annotated[str | None, Header(alias="Idempotency-Key", max_length=200)]
 Prefer = Annotated[str | None, Header(max_length=200)]
+Most = Annotated[int, Query(ge=1, le=200)]
 Amount = Annotated[str | None, Field(max_length=100)]  # a number, exact: of so few digits everybody can compute
 _WAIT, _LONGEST = 10.0, 60.0
 _PIECE = 2**16
@@ -128,17 +130,6 @@ def told(request: Request, reply: Any, status: int = 200) -> Response:
     return Response(text, status, media_type="application/json")
 
 
-async def finished(request: Request, prefer: str | None, begin: Callable[[], Job]) -> Response:
-    """The result of a job if it ends in time, else its address."""
-    job = await run_in_threadpool(begin)
-    try:
-        result = await outcome(job, _wait(prefer))
-    except TimeoutError:
-        table = request.path_params.get("table", "")
-        return JSONResponse(job.record(), 202, {"Location": f"/v1/tables/{table}/jobs/{job.id}"})
-    return told(request, result)
-
-
 async def outcome(job: Job, seconds: float = _LONGEST) -> dict[str, Any]:
     """What came out of a job; TimeoutError if it has not ended by then."""
     async with asyncio.timeout(seconds):
@@ -154,12 +145,48 @@ def _wait(prefer: str | None) -> float:
     return _WAIT
 
 
-async def desk_of(request: Request, who: Holder, table: TableName) -> Desk:
+@dataclass(frozen=True, slots=True)
+class TableRequest:
+    """A request about a table: who asks, and the desk of the table.
+
+    id, prefer  of a request that may be charged: its id, and how long its job is waited for
+    """
+
+    request: Request
+    who: Key
+    desk: Desk
+    id: str | None = None
+    prefer: str | None = None
+
+    async def tell(self, work: Callable[..., Any], *given: Any, **named: Any) -> Response:
+        """What this work gives, which may block."""
+        return told(self.request, await run_in_threadpool(work, *given, **named))
+
+    async def finish(self, begin: Callable[..., Job], *given: Any, **named: Any) -> Response:
+        """The result of the job that this begins, if it ends in time, else its address."""
+        job = await run_in_threadpool(begin, self.who, *given, **named, request=self.id)
+        try:
+            return told(self.request, await outcome(job, _wait(self.prefer)))
+        except TimeoutError:
+            return JSONResponse(job.record(), 202, {"Location": f"/v1/tables/{self.desk.name}/jobs/{job.id}"})
+
+
+async def table_request(request: Request, who: Holder, table: TableName) -> TableRequest:
     request.state.table = table if table in service_of(request).desks else None
-    return service_of(request).desk(who, table)
+    return TableRequest(request, who, service_of(request).desk(who, table))
 
 
-Here = Annotated[Desk, Depends(desk_of)]
+async def owners_request(request: Request, who: Owner, table: TableName) -> TableRequest:
+    return await table_request(request, who, table)
+
+
+async def paid_request(asked: About, id_: RequestId = None, prefer: Prefer = None) -> TableRequest:
+    return replace(asked, id=id_, prefer=prefer)
+
+
+About = Annotated[TableRequest, Depends(table_request)]
+Owned = Annotated[TableRequest, Depends(owners_request)]
+Ordered = Annotated[TableRequest, Depends(paid_request)]
 
 
 @router.get("/tables")
@@ -169,97 +196,81 @@ async def list_tables(request: Request, who: Holder) -> Response:
 
 
 @router.get("/tables/{table}")
-async def about(request: Request, who: Holder, desk: Here) -> Response:
+async def about(asked: About) -> Response:
     """What is public about a table: columns, who is protected, the promise."""
-    return told(request, await run_in_threadpool(desk.about))
+    return await asked.tell(asked.desk.about)
 
 
 @router.get("/tables/{table}/budget")
-async def budget(request: Request, who: Holder, desk: Here) -> Response:
+async def budget(asked: About) -> Response:
     """What is left for this key."""
-    return told(request, await run_in_threadpool(desk.budget, who))
+    return await asked.tell(asked.desk.budget, asked.who)
 
 
 @router.get("/tables/{table}/known")
-async def known(request: Request, who: Holder, desk: Here) -> Response:
+async def known(asked: About) -> Response:
     """What was measured already: questions about it are free."""
-    return told(request, await run_in_threadpool(desk.known))
+    return await asked.tell(asked.desk.known)
 
 
 @router.get("/tables/{table}/history")
-async def history(
-    request: Request, who: Holder, desk: Here, most: Annotated[int, Query(ge=1, le=200)] = 50
-) -> Response:
+async def history(asked: About, most: Most = 50) -> Response:
     """What this analyst asked and was told, newest first."""
-    return told(request, await run_in_threadpool(lambda: desk.history(who, most=most)))
+    return await asked.tell(asked.desk.history, asked.who, most=most)
 
 
 @router.post("/tables/{table}/price")
-async def price(request: Request, who: Holder, desk: Here, body: Question) -> Response:
+async def price(asked: About, body: Question) -> Response:
     """What a question would cost, at most. Free. By POST, so that no question stands in a proxy's log."""
-    return told(request, await run_in_threadpool(desk.price, who, body.sql))
+    return await asked.tell(asked.desk.price, asked.who, body.sql)
 
 
 @router.post("/tables/{table}/ask")
-async def ask(
-    request: Request, who: Holder, desk: Here, body: Question, id_: RequestId = None, prefer: Prefer = None
-) -> Response:
+async def ask(asked: Ordered, body: Question) -> Response:
     """The answer to a question, charged before rows are read. The same Idempotency-Key gets the same bytes, free."""
-    return await finished(request, prefer, lambda: desk.begin_ask(who, body.sql, request=id_, max_price=body.max_price))
+    return await asked.finish(asked.desk.begin_ask, body.sql, max_price=body.max_price)
 
 
 @router.post("/tables/{table}/workload")
-async def workload(
-    request: Request, who: Holder, desk: Here, body: Workload, id_: RequestId = None, prefer: Prefer = None
-) -> Response:
+async def workload(asked: Ordered, body: Workload) -> Response:
     """Answers to several questions by one release, for a share of what is left."""
-    return await finished(
-        request, prefer, lambda: desk.begin_workload(who, body.questions, share=body.share, request=id_)
-    )
+    return await asked.finish(asked.desk.begin_workload, body.questions, share=body.share)
 
 
 @router.post("/tables/{table}/plan")
-async def plan(request: Request, who: Holder, desk: Here, body: Planning) -> Response:
+async def plan(asked: About, body: Planning) -> Response:
     """Every method for one kind of release side by side, before anything is spent."""
-    return told(request, await run_in_threadpool(desk.plan, who, body.model_dump()))
+    return await asked.tell(asked.desk.plan, asked.who, body.model_dump())
 
 
 @router.post("/tables/{table}/fit")
-async def fit(
-    request: Request, who: Holder, desk: Here, body: Fit, id_: RequestId = None, prefer: Prefer = None
-) -> Response:
+async def fit(asked: Ordered, body: Fit) -> Response:
     """A model of columns of the table, for one charge. `model` is its file, which `discreet.load` reads."""
-    return await finished(request, prefer, lambda: desk.begin_fit(who, body.model_dump(), request=id_))
+    return await asked.finish(asked.desk.begin_fit, body.model_dump())
 
 
 @router.post("/tables/{table}/learn")
-async def learn(
-    request: Request, who: Holder, desk: Here, body: Learn, id_: RequestId = None, prefer: Prefer = None
-) -> Response:
+async def learn(asked: Ordered, body: Learn) -> Response:
     """A rule that reads as a sentence, for one charge."""
-    return await finished(request, prefer, lambda: desk.begin_learn(who, body.model_dump(), request=id_))
+    return await asked.finish(asked.desk.begin_learn, body.model_dump())
 
 
 @router.post("/tables/{table}/suggest-bounds")
-async def suggest_bounds(
-    request: Request, who: Holder, desk: Here, body: Suggest, id_: RequestId = None, prefer: Prefer = None
-) -> Response:
+async def suggest_bounds(asked: Ordered, body: Suggest) -> Response:
     """Bounds of a column, found among its rows, for one charge."""
-    return await finished(request, prefer, lambda: desk.begin_suggest(who, body.model_dump(), request=id_))
+    return await asked.finish(asked.desk.begin_suggest, body.model_dump())
 
 
 @router.post("/tables/{table}/synthetic")
-async def synthetic(
-    request: Request, who: Holder, desk: Here, body: Synthetic, id_: RequestId = None, prefer: Prefer = None
-) -> Response:
+async def synthetic(asked: Ordered, body: Synthetic) -> Response:
     """Made-up rows drawn from what was released; `job` is where they are fetched: /jobs/JOB/rows."""
-    return await finished(request, prefer, lambda: desk.begin_synthetic(who, body.model_dump(), request=id_))
+    return await asked.finish(asked.desk.begin_synthetic, body.model_dump())
 
 
 @router.get("/tables/{table}/jobs/{id_}/rows")
-async def rows(request: Request, who: Holder, desk: Here, id_: str) -> Response:
+async def rows(asked: About, id_: str) -> Response:
     """The rows that a job has drawn, as a stream of CSV or Parquet."""
-    job = desk.job(who, id_)
+    job = asked.desk.job(asked.who, id_)
     if job.state != DONE or job.attachment is None:
         raise NotFound("there are no rows of this job: draw them again, which is free")
     media, data = job.attachment
@@ -269,26 +280,26 @@ async def rows(request: Request, who: Holder, desk: Here, id_: str) -> Response:
 
 
 @router.get("/tables/{table}/jobs/{id_}")
-async def job_state(request: Request, who: Holder, desk: Here, id_: str, prefer: Prefer = None) -> Response:
+async def job_state(asked: About, id_: str, prefer: Prefer = None) -> Response:
     """The state of a job; when it has ended, its result or its refusal."""
-    job = desk.job(who, id_)
+    job = asked.desk.job(asked.who, id_)
     try:
-        return told(request, await outcome(job, _wait(prefer) if prefer else 0.05))
+        return told(asked.request, await outcome(job, _wait(prefer) if prefer else 0.05))
     except TimeoutError:
         return JSONResponse(job.record(), 202)
 
 
 @router.delete("/tables/{table}/jobs/{id_}")
-async def cancel_job(request: Request, who: Holder, desk: Here, id_: str) -> Response:
+async def cancel_job(asked: About, id_: str) -> Response:
     """Cancel a job before it is charged; `cancelled` says whether that came in time."""
-    job = desk.job(who, id_)
-    return told(request, {**job.record(), "cancelled": job.cancel()})
+    job = asked.desk.job(asked.who, id_)
+    return told(asked.request, {**job.record(), "cancelled": job.cancel()})
 
 
 @router.get("/tables/{table}/certificates/{entry}")
-async def certificate(request: Request, who: Holder, desk: Here, entry: int) -> Response:
+async def certificate(asked: About, entry: int) -> Response:
     """The certificate of a charge of this analyst; an owner's key gets any."""
-    return told(request, await run_in_threadpool(desk.certificate, who, entry))
+    return await asked.tell(asked.desk.certificate, asked.who, entry)
 
 
 @router.post("/tables/{table}/rehearsal/price")
@@ -311,34 +322,34 @@ async def rehearse(request: Request, table: TableName, body: Question) -> Respon
 
 
 @router.get("/tables/{table}/spending")
-async def spending(request: Request, who: Owner, desk: Here) -> Response:
+async def spending(asked: Owned) -> Response:
     """What every analyst has spent and has left."""
-    return told(request, await run_in_threadpool(desk.spending, who))
+    return await asked.tell(asked.desk.spending, asked.who)
 
 
 @router.get("/tables/{table}/entries")
-async def entries(request: Request, who: Owner, desk: Here, most: Annotated[int, Query(ge=1, le=200)] = 50) -> Response:
+async def entries(asked: Owned, most: Most = 50) -> Response:
     """The last charges, with who made them and what was asked."""
-    return told(request, await run_in_threadpool(lambda: desk.entries(who, most=most)))
+    return await asked.tell(asked.desk.entries, asked.who, most=most)
 
 
 @router.get("/tables/{table}/export")
-async def export(request: Request, who: Owner, desk: Here, everything: bool = False) -> Response:
+async def export(asked: Owned, everything: bool = False) -> Response:
     """Every entry of the ledger as a line of JSON; without `everything` neither questions nor memos."""
-    lines = desk.export(who, everything=everything)
+    lines = asked.desk.export(asked.who, everything=everything)
     return StreamingResponse((f"{line}\n" for line in lines), media_type="application/x-ndjson")
 
 
 @router.post("/tables/{table}/verify")
-async def verify(request: Request, who: Owner, desk: Here) -> Response:
+async def verify(asked: Owned) -> Response:
     """Check every entry, every sum, every price and the mark."""
-    return told(request, await run_in_threadpool(desk.verify, who))
+    return await asked.tell(asked.desk.verify, asked.who)
 
 
 @router.get("/tables/{table}/report")
-async def report(request: Request, who: Owner, desk: Here) -> Response:
+async def report(asked: Owned) -> Response:
     """The page of `discreet report`: one HTML file that needs nothing else."""
-    text = await run_in_threadpool(desk.report, who)
+    text = await run_in_threadpool(asked.desk.report, asked.who)
     return Response(text, media_type="text/html", headers={"Content-Security-Policy": REPORT_POLICY})
 
 

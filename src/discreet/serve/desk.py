@@ -27,14 +27,14 @@ from discreet.core import (
     Cancelled,
     LedgerUnavailable,
     NotFound,
-    ParameterError,
     RequestConflict,
     TooLarge,
     code_version,
 )
 from discreet.describe import asked
 from discreet.ledger import REPLY
-from discreet.schema import DatabaseSchema, read_with_ledger
+from discreet.modelling import persons_of
+from discreet.schema import DatabaseSchema, read_with_ledger, require_ledger
 from discreet.serve import models
 from discreet.serve.jobs import Job, Jobs, Ticket
 from discreet.serve.keys import Key
@@ -47,27 +47,32 @@ HISTORY = 200
 
 @dataclass(frozen=True, slots=True)
 class OpenSchema:
-    """What a desk works with: a declaration, its rows, and their ledger."""
+    """What a desk works with: a declaration, its rows, and their ledger.
+
+    read  the rows under a declaration of one table
+    """
 
     schema: Any
     table: Any
     ledger: dp.Ledger
+    read: Callable[[dp.Schema], Any]
 
     @staticmethod
     def at(path: Path, state_dir: Path | None = None) -> OpenSchema:
         """The schema in a file, its ledger and its rows: in this order, cheapest first."""
         schema, where = read_with_ledger(path)
-        if not dp.Ledger.exists(where):
-            make = f"`discreet ledger create {path} --epsilon 1 --delta 1e-6` makes one"
-            raise ParameterError(f"there is no ledger at {where.name} yet: {make}")
+        require_ledger(schema, where, path)
         ledger = dp.Ledger.open(where, state_dir=state_dir)
-        return OpenSchema(schema, schema.database() if isinstance(schema, DatabaseSchema) else schema.table(), ledger)
+        table = schema.database() if isinstance(schema, DatabaseSchema) else schema.table()
+        return OpenSchema(schema, table, ledger, dp.Schema.table)
 
     @staticmethod
     def rehearsal(schema: Any, budget: dp.Budget, size: int | None) -> OpenSchema:
         """Made-up rows of a schema, and a ledger in memory."""
-        table = schema.rehearsal(*([] if size is None else [size]))
-        return OpenSchema(schema, table, dp.Ledger.in_memory(budget, table))
+        people = () if size is None else (size,)
+        table = schema.rehearsal(*people)
+        ledger = dp.Ledger.in_memory(budget, table)
+        return OpenSchema(schema, table, ledger, lambda declared: declared.rehearsal(*people))
 
 
 class Desk:
@@ -85,7 +90,7 @@ class Desk:
         meter: Callable[[Key, str, float], object] = lambda key, what, amount: None,
         alive: Callable[[Key], bool] = lambda key: True,
     ) -> None:
-        self.schema, self.table, self.ledger = found.schema, found.table, found.ledger
+        self.schema, self.table, self.ledger, self._read = found.schema, found.table, found.ledger, found.read
         self.name: str = found.schema.name
         self.limits = limits = settings.limits
         self.jobs = Jobs(self.name, most=limits.waiting, most_each=limits.waiting_each, grid=settings.job_grid)
@@ -140,8 +145,7 @@ class Desk:
     @property
     def size(self) -> int | None:
         """The public number of persons."""
-        found: int | None = getattr(self.table, "facts", self.table).size
-        return found
+        return persons_of(self.table)
 
     def known(self) -> dict[str, Any]:
         """What was measured already, so that questions about it are free, and the last questions that were answered."""
@@ -150,15 +154,8 @@ class Desk:
             for each in self.ledger.latest("said", most=HISTORY)
             if each["manner"] != REPLY
         ]
-        if self._reader.database is not None:
-            return {"columns_known_together": [], "columns_left_out": [], "questions": questions}
         with self._reading:
-            together, left_out = self._reader.known()
-        return {
-            "columns_known_together": [list(each) for each in together],
-            "columns_left_out": [list(each) for each in left_out],
-            "questions": questions,
-        }
+            return {**models.columns_known(self._reader), "questions": questions}
 
     # An analyst.
 
@@ -258,7 +255,7 @@ class Desk:
     def begin_learn(self, holder: Key, asked: dict[str, Any], *, request: str | None = None) -> Job:
         """The job of a rule; `asked` has the members of `api.Learn`."""
         holder.require("learn")
-        work = models.learn(asked, self.schema, self._redeclared)
+        work = models.learn(asked, self.schema, self._read)
         return self.begin(Ticket(holder, "learn", checked_id(request)), self._words("learn", asked), work)
 
     def begin_suggest(self, holder: Key, asked: dict[str, Any], *, request: str | None = None) -> Job:
@@ -431,12 +428,6 @@ class Desk:
         for body in self.ledger.entries(after=start):
             if body["kind"] == "charge" and body.get("by") == job.ticket.by and body["seq"] not in job.acting.charges:
                 raise LedgerUnavailable("another process runs this request now: ask again later with the same id")
-
-    def _redeclared(self, schema: dp.Schema) -> Any:
-        """The rows under another declaration of a column, read again; on the desk's own thread."""
-        if not self.ledger.identity.rehearsal:
-            return schema.table()
-        return schema.rehearsal() if self.size is None else schema.rehearsal(self.size)
 
     def _session_of(self, sessions: dict[str, dp.Session], root: dp.Session, holder: Key) -> dp.Session:
         if self.ledger.identity.rehearsal:

@@ -157,39 +157,30 @@ class Keys:
 
     def add(self, name: str, **given: Any) -> tuple[Key, str]:
         """Make a key; it and its text, which is told now and never again. given: as for `check`."""
-        made, secret = self.check(name, **given), secrets.token_urlsafe(32)
+        return self._add(self.check(name, **given))
+
+    def _add(self, made: Key) -> tuple[Key, str]:
+        secret = secrets.token_urlsafe(32)
         with self._changing() as held:
             id_ = next(new for new in iter(lambda: secrets.token_hex(4), "") if new not in held)
             held[id_] = replace(made, id=id_, hash=_hash(secret))
         return held[id_], f"dk_{id_}_{secret}"
 
-    def add_analyst(
-        self,
-        ledgers: Mapping[str, Ledger],
-        name: str,
-        *,
-        role: str = ANALYST,
-        share: Exact | None = None,
-        tables: Iterable[str] | None = None,
-        may: Iterable[str] = MAY,
-        expires: float | None = None,
-    ) -> dict[str, Any]:
+    def add_analyst(self, ledgers: Mapping[str, Ledger], name: str, **given: Any) -> dict[str, Any]:
         """Make a key, and for an analyst the allowance of the same name in every ledger that the key is for; `key` is
         its text. The allowances come first: a key is never without the limit that holds it.
 
-        share  of each budget; None: as it is, or all of it for a new name
+        given  as for `check`; without a share it is as it was, or all of each budget for a new name
         """
-        named = None if tables is None else tuple(tables)
-        for table in named or ():
+        made = self.check(name, **given)
+        for table in made.tables or ():
             if table not in ledgers:
                 raise ParameterError(f"there is no table {table!r} here: {', '.join(ledgers)}", argument="tables")
-        given: dict[str, Any] = {"role": role, "may": may, "tables": named, "share": share, "expires": expires}
-        self.check(name, **given)
-        for table, ledger in ledgers.items() if role == ANALYST else ():
+        for table, ledger in ledgers.items() if made.role == ANALYST else ():
             known = {each.name for each in ledger.allowances()}
-            if (named is None or table in named) and (share is not None or name not in known):
-                ledger.allow(name, share=1 if share is None else Fraction(exact.positive(share=share)))
-        key, text = self.add(name, **given)
+            if made.reaches(table) and (made.share is not None or name not in known):
+                ledger.allow(name, share=Fraction(made.share or 1))
+        key, text = self._add(made)
         return {**key.record(self.now()), "key": text}
 
     def revoke(self, name_or_id: str, by: Key | None = None) -> list[Key]:

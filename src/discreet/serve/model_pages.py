@@ -7,17 +7,17 @@ ledger's replies, so that it can be downloaded as long as there is a ledger.
 from __future__ import annotations
 
 import secrets
+from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from pydantic import ValidationError
 
 import discreet as dp
 from discreet.serve import views
 from discreet.serve.api import Fit, Learn, Synthetic
 from discreet.serve.jobs import CANCELLED, CHARGED, DONE, REFUSED, RUNNING, WAITING, Job
-from discreet.serve.page_kit import Here, PageRoute, Posted, Visitor, refusal
+from discreet.serve.page_kit import Here, PageRoute, Posted, Visitor, body_of, refusal
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
@@ -75,7 +75,7 @@ def _models(visit: Visitor, given: dict[str, Any], **shown: Any) -> HTMLResponse
         with_features=_WITH_FEATURES,
         jobs=[job_view(each) for each in jobs],
         models=[views.model_view(each) for each in done],
-        **{"problem": None, "confirm": None, **shown},
+        **shown,
     )
 
 
@@ -104,30 +104,20 @@ def start(
             return _models(visit, given, confirm=above)
         common: dict[str, Any] = {"table": table, "target": target, "features": features, "share": str(part)}
         if kind in _RULES:
-            asked = Learn(kind=kind, positive=positive or None, k=_count(k, kind), **common)
-            job = desk.begin_learn(visit.who, asked.model_dump(), request=f"page-{request[:40]}")
+            asked = body_of(Learn, kind=kind, positive=positive or None, k=_count(k, kind), **common)
+            job = desk.begin_learn(visit.who, asked, request=f"page-{request[:40]}")
         else:
-            asked_fit = Fit(kind=kind, q=q if kind == "quantile" else None, **common)
-            job = desk.begin_fit(visit.who, asked_fit.model_dump(), request=f"page-{request[:40]}")
-    except ValidationError:
-        wrong = dp.errors.ParameterError("the form is not complete, or not one of this page")
-        return _models(visit, given, problem=refusal(wrong))
+            asked = body_of(Fit, kind=kind, q=q if kind == "quantile" else None, **common)
+            job = desk.begin_fit(visit.who, asked, request=f"page-{request[:40]}")
     except dp.errors.DiscreetError as error:
         return _models(visit, given, problem=refusal(error))
-    _let_it_end(job)
+    with suppress(TimeoutError, dp.errors.DiscreetError):  # what is quick is there when the page is; else its line says
+        job.result(0.5)
     return RedirectResponse(f"/t/{name}/models", 303)
 
 
 def _count(k: str, kind: str) -> int | None:
     return None if kind == "box" or not k.strip() else dp.exact.whole(k=k)
-
-
-def _let_it_end(job: Job) -> None:
-    """Wait a moment, so that what is quick is there when the page is."""
-    try:
-        job.result(0.5)
-    except (TimeoutError, dp.errors.DiscreetError):
-        return  # its line on the page says what became of it
 
 
 @router.get("/t/{name}/jobs/{id_}")
@@ -206,7 +196,7 @@ def _known(visit: Visitor, given: dict[str, str], **shown: Any) -> HTMLResponse:
         tables_of=[each.name for each in desk.schema.tables],
         given=given,
         request=secrets.token_urlsafe(16),
-        **{"problem": None, "confirm": None, **shown},
+        **shown,
     )
 
 
@@ -230,16 +220,15 @@ def synthetic(
         above = None if part is None else views.above_limit(desk.budget(visit.who), part, dp.session.MAX_PRICE)
         if above and agreed != share:
             return _known(visit, given, confirm=above)
-        share_of = {} if part is None else {"share": str(part)}
-        asked = Synthetic.model_validate(
-            {"table": table, "rows": dp.exact.whole(rows=rows), "format": format, **share_of}
-        )
-        job = desk.begin_synthetic(visit.who, asked.model_dump(), request=f"page-{request[:40]}")
+        wanted = {"table": table, "rows": dp.exact.whole(rows=rows), "format": format}
+        asked = body_of(Synthetic, **wanted, share=None if part is None else str(part))
+        job = desk.begin_synthetic(visit.who, asked, request=f"page-{request[:40]}")
         job.result(_PATIENCE)
-    except (dp.errors.DiscreetError, TimeoutError) as error:
+    except TimeoutError:
         late = dp.errors.TooBusy("it takes longer than a minute: try again, what was paid is not paid twice")
-        told = error if isinstance(error, dp.errors.DiscreetError) else late
-        return _known(visit, given, problem=refusal(told))
+        return _known(visit, given, problem=refusal(late))
+    except dp.errors.DiscreetError as error:
+        return _known(visit, given, problem=refusal(error))
     kind, text = job.attachment or ("text/plain", b"")
     headers = {"Content-Disposition": f'attachment; filename="{name}-made-up.{format}"'}
     return Response(text, media_type=kind, headers=headers)

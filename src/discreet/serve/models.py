@@ -7,7 +7,7 @@ An analyst's code never runs here: an estimator is named, its parameters are pla
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import discreet as dp
@@ -28,7 +28,7 @@ from discreet.modelling import (
     with_positive,
     write_rows,
 )
-from discreet.plan import MODELS
+from discreet.plan import MODELS, check_numbers
 from discreet.serve.jobs import Job
 from discreet.serve.settings import Limits
 
@@ -48,6 +48,13 @@ def left_of(session: dp.Session) -> dict[str, Any]:
     """What is left for a session, as JSON."""
     left, cap = session.budget()
     return {"nano": left, "budget_nano": cap, "percent_of_budget": 100 * left / cap if cap else None}
+
+
+def columns_known(session: dp.Session) -> dict[str, list[list[str]]]:
+    """Which columns rows follow together, and which were measured besides; none of several tables."""
+    known = ((), ()) if session.database is not None else session.known()
+    together, left_out = ([list(scope) for scope in scopes] for scopes in known)
+    return {"columns_known_together": together, "columns_left_out": left_out}
 
 
 def receipt(session: dp.Session, made: Any, entry: int, job: Job, *, replayed: bool) -> dict[str, Any]:
@@ -119,13 +126,13 @@ def fit(asked: dict[str, Any], limits: Limits) -> Work:
 
     def work(session: dp.Session, job: Job) -> dict[str, Any]:
         about = one_table(session, table)
-        domain, columns = about.table.facts.domain, None if features is None else list(features)
+        domain, columns = about.table.facts.domain, features
         if estimator is not None:
             made = named_estimator(estimator, parameters or {})
         else:
             options = dict(asked)
             cost = take_cost(options)
-            columns = features_of(kind, domain, target, _joined(features))
+            columns = features_of(kind, domain, target, features)
             chosen = {name: options[name] for name in (*SERVES, "method")}
             made = fit_estimator(kind, domain, target, columns, cost, chosen)
         check_work(made, limits)
@@ -156,7 +163,7 @@ def learn(asked: dict[str, Any], schema: Any, redeclared: Callable[[dp.Schema], 
     epsilon = None if certify is None else dp.Budget(certify).epsilon
     own = schema.table_schema(table)
     declared = with_positive(own, target, positive)
-    columns = rule_features(kind, declared.domain, target, _joined(features))
+    columns = rule_features(kind, declared.domain, target, features)
     learner = rule_learner(kind, columns, k, chosen)
 
     def work(session: dp.Session, job: Job) -> dict[str, Any]:
@@ -189,9 +196,6 @@ def suggest(asked: dict[str, Any]) -> Work:
 
     def work(session: dp.Session, job: Job) -> dict[str, Any]:
         about = one_table(session, table)
-        declared: Any = about.table.facts.domain.column(column)
-        if not declared.ordered or declared.calendar:
-            raise dp.errors.ParameterError(f"column {column!r} is declared {declared!r}: bounds are for numbers")
         pays(about, again=again)
         rows: Any = about.table
         whose: dict[str, Any] = {"allowance": job.ticket.allowance, "ledger": about.ledger}
@@ -216,6 +220,7 @@ def synthetic(asked: dict[str, Any], most: int) -> Work:
 
     def work(session: dp.Session, job: Job) -> dict[str, Any]:
         about = one_table(session, asked["table"])
+        dp.session.synthetic_rows(rows, about.table.facts.domain)  # before anything is bought for them
         answers: list[dp.Answer] = []
         share = asked["share"]
         if tables:
@@ -224,12 +229,10 @@ def synthetic(asked: dict[str, Any], most: int) -> Work:
         file = io.BytesIO()
         write_rows(frame, how, file, rehearsal=about.ledger.identity.rehearsal)
         job.attachment = (FORMATS[how], file.getvalue())
-        together, left_out = about.known()
         return {
             "rows": rows,
             "columns": list(frame.column_names),
-            "columns_known_together": [list(scope) for scope in together],
-            "columns_left_out": [list(scope) for scope in left_out],
+            **columns_known(about),
             "measured": [answer_record(each)["error_bound"] for each in answers],
             "entries": list(job.acting.charges),
             "left": left_of(about),
@@ -244,12 +247,13 @@ def planned(asked: dict[str, Any], session: dp.Session, name: str) -> dict[str, 
     """A plan, with this session's ledger: of what is left under this name, or for an epsilon."""
     about = one_table(session, asked["table"])
     kind, numbers = asked["kind"], dict(asked["numbers"])
+    check_numbers(kind, numbers)
     epsilon, delta, share, target = (asked[each] for each in ("epsilon", "delta", "share", "target"))
     if (epsilon is None) == (share is None):
         raise dp.errors.ParameterError("say what it may cost: either epsilon (and delta), or share of what is left")
     facts = about.table.facts
     if kind in MODELS and target is not None:
-        columns = features_of(kind, facts.domain, target, _joined(asked["features"])) or ()
+        columns = features_of(kind, facts.domain, target, asked["features"]) or ()
         check_kind(kind, facts.domain, target)
         shape = shape_of(kind, facts.domain, target, len(columns), asked["radius"], asked["huber"])
         numbers |= {"domain": facts.domain, "target": target, "features": columns, **shape}
@@ -260,15 +264,6 @@ def planned(asked: dict[str, Any], session: dp.Session, name: str) -> dict[str, 
         whose = {"ledger": about.ledger, "share": share, "allowance": None if owner else name}
         return plan_record(dp.plan(kind, neighbours=facts.neighbours, **whose, **how))
     return plan_record(dp.plan(kind, budget=dp.Budget(epsilon, delta or 0), neighbours=facts.neighbours, **how))
-
-
-def _joined(features: Sequence[str] | None) -> str | None:
-    """Columns as the command line has them."""
-    if features is None:
-        return None
-    if any("," in name for name in features):
-        raise dp.errors.ParameterError("a feature with a comma in its name is named by an estimator, not by a kind")
-    return ",".join(features)
 
 
 def in_words(kind: str, asked: dict[str, Any]) -> str:

@@ -12,13 +12,15 @@ from markupsafe import Markup
 
 import discreet as dp
 from discreet.serve import views
-from discreet.serve.page_kit import DOINGS, Changed, Owned, PageRoute, Visitor, refusal
+from discreet.serve.keys import MAY
+from discreet.serve.page_kit import Changed, Owned, PageRoute, Visitor, refusal
 
 router = APIRouter(prefix="/owner", route_class=PageRoute, include_in_schema=False)
 
 _LOOKS = {"answered": "good", "open": "mind", "burned": "bad", "ended": "", "closed": ""}
 _PAGE = 50
 _DAY = 86_400
+_FRESH = {"name": "", "share": "1/4", "days": "365"}
 
 
 @router.get("/t/{name}")
@@ -174,14 +176,7 @@ def revoke_key(visit: Changed, id_: str) -> Response:
     return _keys(visit, said=f"Key {', '.join(ended)} is revoked: its next request is refused." if ended else "")
 
 
-def _keys(
-    visit: Visitor,
-    *,
-    added: dict[str, str] | None = None,
-    problem: str = "",
-    said: str = "",
-    given: dict[str, str] | None = None,
-) -> HTMLResponse:
+def _keys(visit: Visitor, **shown: Any) -> HTMLResponse:
     found = visit.service.list_keys(visit.who)
     names = visit.service.tables(visit.who)
     return visit.page(
@@ -190,12 +185,9 @@ def _keys(
         "Keys",
         names[0] if len(names) == 1 else None,
         keys=[_key(each) for each in reversed(found)],
-        added=added,
-        problem=problem,
-        said=said,
-        given=given or {"name": "", "share": "1/4", "days": "365"},
         tables=names,
-        doings=DOINGS,
+        doings=MAY,
+        **{"added": None, "given": _FRESH, **shown},
     )
 
 

@@ -22,17 +22,16 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
+from pydantic import BaseModel, ValidationError
 
 from discreet import errors
 from discreet.serve import views
 from discreet.serve.desk import Desk
-from discreet.serve.keys import MAY, Key
+from discreet.serve.keys import Key
 from discreet.serve.problems import problem, status_of
 from discreet.serve.service import Service, service_of
 
-DOINGS = MAY
-"""What a key may be used for."""
-
+_INCOMPLETE = "the form is not complete, or not one of this page"
 _HERE = Path(__file__).parent
 _KINDS = {
     ".js": "text/javascript; charset=utf-8",
@@ -48,6 +47,9 @@ _TEMPLATES = Environment(
     lstrip_blocks=True,
     undefined=StrictUndefined,
 )
+_COMMON: dict[str, Any] = {"who": None, "links": [], "token": str, "problem": None, "confirm": None, "said": ""}
+"""What templates show unless a page says otherwise: nothing."""
+
 _TITLES = {
     errors.UnsupportedQuery: "Not answered",
     errors.BudgetExceeded: "Does not fit",
@@ -61,12 +63,7 @@ _TITLES = {
 
 def render(template: str, **values: Any) -> Markup:
     """A template with these values, all texts escaped."""
-    common: dict[str, Any] = {"who": None, "links": [], "token": _no_token}
-    return Markup(_TEMPLATES.get_template(template).render({**common, **values}))
-
-
-def _no_token() -> str:
-    return ""
+    return Markup(_TEMPLATES.get_template(template).render({**_COMMON, **values}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +168,14 @@ def error_page(request: Request, error: errors.DiscreetError) -> Response:
     return HTMLResponse(render("error.html", title=told["title"], words=told["reason"]), status_of(error))
 
 
+def body_of(form: type[BaseModel], **fields: Any) -> dict[str, Any]:
+    """The fields of a form, as the HTTP interface takes them."""
+    try:
+        return form.model_validate(fields).model_dump()
+    except ValidationError:
+        raise errors.ParameterError(_INCOMPLETE) from None
+
+
 class PageRoute(APIRoute):
     """A route whose errors are pages."""
 
@@ -181,7 +186,7 @@ class PageRoute(APIRoute):
             try:
                 return await handle(request)
             except RequestValidationError:
-                return error_page(request, errors.ParameterError("the form is not complete, or not one of this page"))
+                return error_page(request, errors.ParameterError(_INCOMPLETE))
             except errors.DiscreetError as error:
                 return error_page(request, error)
 

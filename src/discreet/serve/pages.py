@@ -41,7 +41,7 @@ def front(request: Request) -> Response:
     try:
         who = service.holder(request)
     except dp.errors.KeyRefused:
-        return HTMLResponse(render("sign_in.html", title="Sign in", trouble="", said=""))
+        return HTMLResponse(render("sign_in.html", title="Sign in"))
     names = service.tables(who)
     if len(names) == 1:
         return RedirectResponse(f"/{'owner/' if who.owner else ''}t/{names[0]}", 303)
@@ -63,7 +63,7 @@ def sign_in(request: Request, key: Annotated[str, Form()] = "") -> Response:
         who = service.keys.find(key.strip())
     except dp.errors.KeyRefused:
         trouble = "This key is not known here, or was revoked, or has expired."
-        return HTMLResponse(render("sign_in.html", title="Sign in", trouble=trouble, said=""), 401)
+        return HTMLResponse(render("sign_in.html", title="Sign in", problem=trouble), 401)
     response = RedirectResponse("/", 303)
     secure = service.settings.behind_proxy
     cookie = service.cookie(who)
@@ -74,7 +74,7 @@ def sign_in(request: Request, key: Annotated[str, Form()] = "") -> Response:
 @router.post("/sign-out")
 def sign_out(visit: Posted) -> Response:
     """The end of a visit."""
-    response = HTMLResponse(render("sign_in.html", title="Sign in", trouble="", said="You are signed out."))
+    response = HTMLResponse(render("sign_in.html", title="Sign in", said="You are signed out."))
     secure = visit.service.settings.behind_proxy
     response.delete_cookie(COOKIE, path="/", secure=secure, httponly=True, samesite="strict")
     return response
