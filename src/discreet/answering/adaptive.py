@@ -18,8 +18,9 @@ said that the hypothesis is too far off. What it would cost is asked of the same
 Everything measured is kept. The hypothesis, the distribution of maximum entropy that fits it, is needed for thresholds
 and for synthetic rows alone, and fitted only then: again at every marginal and whenever the counts have become a
 quarter more (`last_fit`). It leaves out measurements that together with the others would take too large a table; these
-still bound answers. The choice between asking and paying looks at the transcript and at public sizes only, never at
-rows.
+still bound answers. While a question waits the fit is `QUICK`: it takes in all complete marginals, but only the newest
+`_NEWEST` of the other measurements. The choice between asking and paying looks at the transcript and at public sizes
+only, never at rows.
 
 Rent or buy, the ski rental problem. A count answers one question; a marginal answers every question about its scope
 that is not finer than this one; a threshold answers every question for which the hypothesis is good, and costs as much
@@ -71,8 +72,19 @@ from discreet.answering.measurement import (
 from discreet.answering.transcript import SEVERAL, WIDE, SessionRequest, Transcript, additive_parts
 from discreet.answering.workload import Marginals, answers, methods, noises
 from discreet.core import BudgetExceeded, ConversationOver, Exact, Json, ParameterError, Rng, record
-from discreet.data import Dataset, Floats, IntArray
-from discreet.hypothesis import FittedHypothesis, Hypothesis, Linear, Scope, fit, listed_sizes, tangled
+from discreet.data import Dataset, Domain, Floats, IntArray
+from discreet.hypothesis import (
+    QUICK,
+    THOROUGH,
+    Effort,
+    FittedHypothesis,
+    Hypothesis,
+    Linear,
+    Scope,
+    fit,
+    listed_sizes,
+    tangled,
+)
 from discreet.ledger import Ledger
 from discreet.mechanisms import AboveThreshold, Conversation, IsFar, Mechanism, Noisy
 from discreet.method import choose
@@ -81,6 +93,7 @@ from discreet.release import Open, Released, converse, release, reopen
 
 MANNER = "rent-or-buy/2"
 NEARLY = 1.5  # for a price: what is known to so many times the bound that it buys is not bought again
+_NEWEST = 32  # measurements of a part of the rows that a guess is fitted to
 _SUMS = 32  # so many histograms of which a question counts whole groups are looked at
 Weights = Sequence[Exact] | None
 T = TypeVar("T")
@@ -450,7 +463,7 @@ class AdaptiveAnswers:
         self._wanted: dict[Any, tuple[float, ...]] = {}
         self._found: dict[Any, Any] = {}
         self._seen = 0
-        self._fitted: list[tuple[int, FittedHypothesis]] = []  # the last fit, if there is one
+        self._fitted: dict[Effort, tuple[int, FittedHypothesis]] = {}  # the last fit of each kind
 
     def for_allowance(self, name: str) -> AdaptiveAnswers:
         """The same answers, charged to this allowance. What was read of the ledger, and the hypothesis, are shared."""
@@ -528,14 +541,15 @@ class AdaptiveAnswers:
         measured, run = self.transcript.measured, self.transcript.open_run
         opened = 0 if run is None else sum(one.entry < run.entry for one in measured)
         latest = max(last_fit(measured), opened)
-        return self.fit_to(latest) if latest else None
+        return self.fit_to(latest, QUICK) if latest else None
 
-    def fit_to(self, known: int) -> FittedHypothesis:
+    def fit_to(self, known: int, effort: Effort = THOROUGH) -> FittedHypothesis:
         """The fit to the first `known` measurements: from scratch, so that it depends on the transcript alone."""
-        if not self._fitted or self._fitted[0][0] != known:
-            made = fit(self.transcript.measured[:known], self.facts.domain, total=self.calibration.total)
-            self._fitted[:] = [(known, made)]
-        return self._fitted[0][1]
+        if effort not in self._fitted or self._fitted[effort][0] != known:
+            measured = self.transcript.measured[:known]
+            used = measured if effort == THOROUGH else newest(measured, self.facts.domain)
+            self._fitted[effort] = known, fit(used, self.facts.domain, total=self.calibration.total, effort=effort)
+        return self._fitted[effort][1]
 
     def hypothesis(self) -> Hypothesis | None:
         """The distribution to draw synthetic rows from, fitted to all that was measured; None before that."""
@@ -685,6 +699,8 @@ class AdaptiveAnswers:
             found[inquiry.query] = replace(answer, source=source, price=price, missed=missed, entry=entry)
             price = 0  # it stands once
         self._say(found, entry)
+        if follows and (fitted := self.fitted()) is not None:
+            _ = fitted.hypothesis  # now, and not while the next question waits, which may be a free one
         return found
 
     def _asked_for(self, query: Question) -> float:
@@ -886,6 +902,18 @@ class AdaptiveAnswers:
             value = np.clip(value, 0.0, self.calibration.most)
         errors = errors + float(query.unit(self.facts)) / 2
         return Answer(self.rounded(query, value), float(np.max(errors)), "workload", errors=errors)
+
+
+def newest(measured: Sequence[Measured], domain: Domain) -> list[Measured]:
+    """All complete marginals, and then the newest of the other measurements.
+
+    A fit that takes in hundreds of these takes ten times as long, and where it may not it ends before the maximum: then
+    its guesses are further off. What `_NEWEST` and `QUICK` should be was tried out in sessions on two tables like
+    that of bench/session_data.py, made from other random numbers.
+    """
+    whole = [one.marginal or one.ranges(domain) is not None for one in measured]
+    others = [one for one, complete in zip(measured, whole, strict=True) if not complete]
+    return [*(one for one, complete in zip(measured, whole, strict=True) if complete), *others[-_NEWEST:]]
 
 
 def last_fit(measured: Sequence[Measured]) -> int:
