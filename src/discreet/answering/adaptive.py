@@ -44,7 +44,6 @@ import heapq
 import itertools
 import math
 import weakref
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -315,8 +314,11 @@ class Knowledge:
         self._ranks: dict[Scope, int] = {}  # of scopes, as they were first mentioned
         self.columns: set[str] = set()
         self.single = 0
-        self._by_meaning: dict[str, list[Measured]] = defaultdict(list)
-        self._by_entry: dict[int, list[Measured]] = defaultdict(list)
+        # Places in `_held`, as tuples of integers: the garbage collector does not look at these. ~place is the count of
+        # all other rows.
+        self._held: list[Measured] = []
+        self._by_meaning: dict[str, tuple[int, ...]] = {}
+        self._by_entry: dict[int, tuple[int, ...]] = {}
         self._learned = 0
 
     def catch_up(self) -> bool:
@@ -331,8 +333,10 @@ class Knowledge:
         """Take in one more measurement."""
         scope = scope_of(measured.query, self.domain)
         self.columns.update(scope)
-        self._by_meaning[meaning(measured.shown, self.domain)].append(measured)
-        self._by_entry[measured.entry].append(measured)
+        place, name, entry = len(self._held), measured.meaning(self.domain), measured.entry
+        self._held.append(measured)
+        self._by_meaning[name] = (*self._by_meaning.get(name, ()), place)
+        self._by_entry[entry] = (*self._by_entry.get(entry, ()), place)
         if measured.marginal:
             self.marginals.append((frozenset(scope), measured))
         elif measured.query.groups:
@@ -344,16 +348,25 @@ class Knowledge:
             self.single += 1
         if isinstance(measured.query, Count) and self.calibration.total is not None:
             # All rows are public, so a count is also a count of the others, with the same noise.
-            others = Count(Not(measured.query.where))
-            opposite = replace(measured, query=others, value=self.calibration.total - measured.value)
-            self._by_meaning[meaning_of_others(measured.query, self.domain)].append(opposite)
+            name = meaning_of_others(measured.query, self.domain)
+            self._by_meaning[name] = (*self._by_meaning.get(name, ()), ~place)
+
+    def _measured_as(self, name: str) -> list[Measured]:
+        """What was measured about the question with this meaning."""
+        return [self._held[at] if at >= 0 else self._others(self._held[~at]) for at in self._by_meaning.get(name, ())]
+
+    def _others(self, measured: Measured) -> Measured:
+        """A count as one of all other rows."""
+        query: Any = measured.query
+        value = self.calibration.most - measured.value
+        return replace(measured, query=Count(Not(query.where)), value=value, meant=None)
 
     def alone(self, question: Question) -> dict[int, list[Measured]]:
         """For each group of a question what was measured about that group alone."""
         if not question.groups or not question.counting or not self.single:
             return {}
         names = group_meanings(question, self.domain)
-        return {at: self._by_meaning[name] for at, name in enumerate(names) if name in self._by_meaning}
+        return {at: self._measured_as(name) for at, name in enumerate(names) if name in self._by_meaning}
 
     def measured(self, question: Question) -> bool:
         """Whether the marginal over just the columns that matter to the question was measured."""
@@ -363,7 +376,7 @@ class Knowledge:
     def about(self, question: Question) -> list[tuple[Measured, IntArray | None]]:
         """The measurements that say something about a question; with the groups that it counts, if it counts groups: of
         these the ones with the least noise."""
-        form, same = linear(question, self.domain), self._by_meaning.get(meaning(question, self.domain), [])
+        form, same = linear(question, self.domain), self._measured_as(meaning(question, self.domain))
         found: list[tuple[Measured, IntArray | None]] = []
         if form is None:
             return [*found, *((one, None) for one in same)]
@@ -416,8 +429,9 @@ class Knowledge:
         asked and answered before: by the noise that was drawn for it. None of an answer that nothing was drawn for."""
         if answer.source == "public":
             return np.zeros(np.shape(answer.value))
-        drawn, name = self._by_entry.get(answer.entry or 0, ()), meaning(question, self.domain)
-        for measured in sorted(drawn, key=lambda one: meaning(one.shown, self.domain) != name):  # its own first
+        drawn = [self._held[at] for at in self._by_entry.get(answer.entry or 0, ())]
+        name = meaning(question, self.domain)
+        for measured in sorted(drawn, key=lambda one: one.meaning(self.domain) != name):  # its own first
             found = asked_for(measured, question, self.domain, failure=failure, total=self.calibration.total)
             if found is not None:
                 value, errors = found

@@ -81,7 +81,7 @@ class Effort:
 THOROUGH = Effort(dense=2**22, tree=2**16, answer=MAX_TREE, work=2**29, looks=(12, 2**29), residuals=True)
 """For rows that are drawn, and for workloads: seconds, if need be."""
 
-QUICK = Effort(dense=2**16, tree=2**13, answer=2**19, work=2**24, looks=(28, 32), residuals=False)
+QUICK = Effort(dense=2**16, tree=2**13, answer=2**19, work=2**24, looks=(24, 24), residuals=False)
 """For a guess while a question waits: some hundredths of a second."""
 
 
