@@ -77,7 +77,7 @@ class Measured:
     value    in the query's units, of the shape of the answer
     scale    of the noise, in the query's units           unit    what one integer of the query is worth
     entry    of its charge in the ledger                   place   which part of the session's beta is its own
-    meant    the meaning of its numbers, if it was looked up: a long session asks for it again and again
+    meant    the meaning of its numbers, once it was looked up: a long session asks for it again and again
     """
 
     query: Question
@@ -113,7 +113,10 @@ class Measured:
 
     def meaning(self, domain: Domain) -> str:
         """The meaning of its numbers."""
-        return meaning(self.shown, domain) if self.meant is None else self.meant
+        if self.meant is None:
+            object.__setattr__(self, "meant", meaning(self.shown, domain))
+        assert self.meant is not None
+        return self.meant
 
     def form(self, domain: Domain) -> Linear | None:
         return linear(self.query, domain)

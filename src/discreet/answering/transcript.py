@@ -26,7 +26,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
 from typing import Any, get_args
@@ -451,7 +451,7 @@ class Transcript:
         measure = partial(Measured.of, noisy) if isinstance(noisy, Noisy) else noisy.measured
         learned = measure(value, self.facts, entry=entry, place=place)
         if learned is not None:
-            self.measured.append(replace(learned, meant=learned.meaning(self.facts.domain)))
+            self.measured.append(learned)
             self._places.append((entry, part, place.order))
 
 

@@ -65,7 +65,8 @@ class Effort:
     dense      most cells of a domain that is kept whole; a larger one is kept as a junction tree
     tree       most cells of a clique of that tree: measurements that would make it larger are left out
     answer     most cells of a clique of the tree that one answer takes
-    work       most cells that a fit to one level looks at: it ends there, a little short of the maximum,
+    levels     most fits, one after the other: to measurements of one column, of up to two, ...; the last is to all
+    work       most cells that one of these looks at: it ends there, a little short of the maximum,
     looks      but looks at least and at most that often
     residuals  whether measured marginals are fitted by least squares too, where the domain is not kept whole
     """
@@ -73,15 +74,16 @@ class Effort:
     dense: int
     tree: int
     answer: int
+    levels: int
     work: int
     looks: tuple[int, int]
     residuals: bool
 
 
-THOROUGH = Effort(dense=2**22, tree=2**16, answer=MAX_TREE, work=2**29, looks=(12, 2**29), residuals=True)
+THOROUGH = Effort(dense=2**22, tree=2**16, answer=MAX_TREE, levels=2**10, work=2**29, looks=(12, 2**29), residuals=True)
 """For rows that are drawn, and for workloads: seconds, if need be."""
 
-QUICK = Effort(dense=2**16, tree=2**13, answer=2**19, work=2**24, looks=(24, 24), residuals=False)
+QUICK = Effort(dense=2**16, tree=2**13, answer=2**19, levels=3, work=2**24, looks=(24, 24), residuals=False)
 """For a guess while a question waits: some hundredths of a second."""
 
 
@@ -333,6 +335,7 @@ def _fit_group(parts: list[MeasuredPart], sizes: dict[str, int], rows: float, ef
     held = {name: sizes[name] for name in sizes if any(name in part.scope for part in parts)}
     theta, slack = np.zeros(0), np.zeros(0)
     levels = sorted({len(part.scope) for part in parts})
+    levels[effort.levels - 1 : -1] = []
     for level in levels:
         problem = EntropyProblem([part for part in parts if len(part.scope) <= level], held, rows, effort)
         theta = np.append(theta, np.zeros(len(problem.value) - len(theta)))
