@@ -18,7 +18,7 @@ said that the hypothesis is too far off. What it would cost is asked of the same
 Everything measured is kept. The hypothesis, the distribution of maximum entropy that fits it, is needed for thresholds
 and for synthetic rows alone, and fitted only then: again at every marginal and whenever the counts have become a
 quarter more (`last_fit`). It leaves out measurements that together with the others would take too large a table; these
-still bound answers. While a question waits the fit is `QUICK`: it takes in all complete marginals, but only the newest
+still bound answers. While a question waits the fit is `QUICK`: it takes in some complete marginals, and only the newest
 `_NEWEST` of the other measurements. The choice between asking and paying looks at the transcript and at public sizes
 only, never at rows.
 

@@ -65,6 +65,7 @@ class Effort:
     dense      most cells of a domain that is kept whole; a larger one is kept as a junction tree
     tree       most cells of a clique of that tree: measurements that would make it larger are left out
     answer     most cells of a clique of the tree that one answer takes
+    scopes     most complete marginals that are taken in, the first ones
     levels     most fits, one after the other: to measurements of one column, of up to two, ...; the last is to all
     work       most cells that one of these looks at: it ends there, a little short of the maximum,
     looks      but looks at least and at most that often
@@ -74,16 +75,26 @@ class Effort:
     dense: int
     tree: int
     answer: int
+    scopes: int
     levels: int
     work: int
     looks: tuple[int, int]
     residuals: bool
 
 
-THOROUGH = Effort(dense=2**22, tree=2**16, answer=MAX_TREE, levels=2**10, work=2**29, looks=(12, 2**29), residuals=True)
+THOROUGH = Effort(
+    dense=2**22,
+    tree=2**16,
+    answer=MAX_TREE,
+    scopes=2**20,
+    levels=2**10,
+    work=2**29,
+    looks=(12, 2**29),
+    residuals=True,
+)
 """For rows that are drawn, and for workloads: seconds, if need be."""
 
-QUICK = Effort(dense=2**16, tree=2**13, answer=2**19, levels=3, work=2**24, looks=(24, 24), residuals=False)
+QUICK = Effort(dense=2**16, tree=2**13, answer=2**19, scopes=48, levels=3, work=2**24, looks=(24, 24), residuals=False)
 """For a guess while a question waits: some hundredths of a second."""
 
 
@@ -267,13 +278,14 @@ def parts_of(
     """What can be used, repeated queries averaged; and the indices of the rest."""
     forms: dict[Hashable, Linear] = {}
     held: list[Scope] = []  # the largest scopes: those inside of others make no clique larger
+    complete = 0
     values: dict[Hashable, list[tuple[Floats, float]]] = {}
     left_out = []
     for index, measurement in enumerate(measured):
         query = measurement.query
         if query not in forms:
             form = measurement.form(domain)
-            if form is None:
+            if form is None or (form.whole and complete >= effort.scopes):
                 left_out.append(index)
                 continue
             columns = set(form.scope)
@@ -283,6 +295,7 @@ def parts_of(
                     continue
                 held = [*(other for other in held if not set(other) <= columns), form.scope]
             forms[query] = form
+            complete += form.whole
         numbers = np.asarray(measurement.value, dtype=np.float64).ravel()
         values.setdefault(query, []).append((numbers, max(measurement.variance, 1e-18)))
     parts = [MeasuredPart.average(form, values[query]) for query, form in forms.items() if form.weight.any()]
