@@ -331,12 +331,12 @@ class Assembly:
         return self._tabled(self._lines(groups), [found], None)
 
     def _groups(self, readings: Any, drawn: Any) -> Iterator[_GroupNumbers]:
-        keys = self.statement.keys
+        keys, peers = self.statement.keys, Peers()
         for index in itertools.product(*(range(len(key.labels)) for key in keys)):
             place = tuple(index[at] for at in self.order)
             if not keys or self._possible[place]:
                 labels = tuple(key.labels[at] for key, at in zip(keys, index, strict=True))
-                yield _GroupNumbers(labels, place, readings, drawn, self.facts, self.statement.where)
+                yield _GroupNumbers(labels, place, readings, drawn, self.facts, self.statement.where, peers)
 
     def _tabled(self, lines: Sequence[_Row], used: Sequence[Answer], ranks: float | None) -> Answer:
         outputs = self.statement.outputs
