@@ -70,7 +70,7 @@ def _many() -> list[str]:
         ("price 0.02%, 15 columns", people(wide=7), dp.Budget(1, 1e-6), FEW, mixed(MANY, wide=7)),
         ("alpha 0.02, 8 columns", people(), dp.Budget(1, 1e-6), NEAR, mixed(MANY // 5)),
         ("alpha 0.02, 15 columns", people(wide=7), dp.Budget(1, 1e-6), NEAR, mixed(MANY // 5, wide=7)),
-        ("alpha 0.02, 8 columns, a budget of 20", people(), dp.Budget(20, 1e-6), NEAR, mixed(MANY // 25)),
+        ("alpha 0.02, 8 columns, a budget of 20", people(), dp.Budget(20, 1e-6), NEAR, mixed(MANY // 5)),
         ("price 0.02%, two tables", clinic(), dp.Budget(1, 1e-6), FEW, joined(MANY // 4)),
     ]
     lines = [

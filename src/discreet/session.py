@@ -640,7 +640,7 @@ class Session(Shown):
         return replace(answer, population=min(1.0, answer.error_bound / max(1, facts.size or 1) + away.fraction))
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=16)
 def _read(text: str, known: tuple[Known, ...]) -> Statement:
     """What a question in SQL asks: a price, an answer and its next session read it once."""
     from discreet.sql import parse_about

@@ -3,6 +3,7 @@ down."""
 
 from __future__ import annotations
 
+import gc
 import itertools
 import math
 
@@ -157,6 +158,29 @@ def test_a_session_answers_about_groups_of_nobody_too():
     session = dp.Session(table, dp.Ledger.in_memory(dp.Budget(50), table), alpha=0.1)
     found = session.ask("SELECT town, COUNT(*) FROM people GROUP BY town")
     assert list(found.value) == ["north", "south", "nowhere"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT town, sex, COUNT(*) FROM t GROUP BY town, sex",
+        "SELECT town, COUNT(*) AS n FROM t GROUP BY town HAVING COUNT(*) > 5 ORDER BY n DESC",
+    ],
+)
+def test_the_groups_of_an_answer_do_not_wait_for_the_garbage_collector(text):
+    """None is in a circle of references: what was made is gone when the answer is there."""
+    assembly = asked(text)
+    (question,) = assembly.questions
+    counts = given(np.full(question.shape(DOMAIN), 9.0), 1.0)
+    gc.collect()
+    gc.disable()
+    try:
+        found = assembly.answer([counts])
+        left = [each for each in gc.get_objects() if type(each).__name__ in ("_GroupNumbers", "Peers", "_Row")]
+    finally:
+        gc.enable()
+    assert found.rows
+    assert left == []
 
 
 def test_a_query_is_asked_as_it_is():

@@ -11,14 +11,15 @@ import pytest
 from scipy.stats import norm
 
 import discreet as dp
-from discreet.answering.adaptive import MANNER, last_fit
+from discreet.answering.adaptive import MANNER, last_fit, newest
 from discreet.answering.generalization import Disclosures, length_of, rate_of
 from discreet.answering.linear_query import linear, meaning
 from discreet.answering.measurement import BetaPlace, Measured, SetErrors, group_cells, interval, noise_bound, read_off
 from discreet.catalogue import CATALOGUE
 from discreet.funds import ATTO, NANO
+from discreet.hypothesis import QUICK
 from discreet.ledger.state import State, advance, row_of
-from discreet.query import Among, And, Count, Equals, Histogram, Not, Sum
+from discreet.query import Among, And, Bins, Count, Equals, GroupCount, Histogram, Not, Sum
 from tests.ledger_doubles import TENTH, Approximate, opening
 
 N = 2000
@@ -283,7 +284,16 @@ def test_a_session_guesses_from_the_newest_marginal():
         dp.release(dp.Gaussian(Histogram(name), scale=1), PEOPLE, ledger=session.ledger)
         session._answers.knowledge.catch_up()
         session._answers.fitted()
-        assert session._answers._fitted[0][0] == known
+        assert session._answers._fitted[QUICK][0] == known
+
+
+def test_a_guess_is_fitted_to_all_marginals_and_the_newest_counts():
+    whole, counts = measured(Histogram("age"), AGES), [measured(Count(Equals("age", 3)), at) for at in range(50)]
+    ranges = measured(GroupCount([Bins("age", [0, 4], [0, 1])]), [100, 100])
+    held = newest([*counts[:20], whole, ranges, *counts[20:]], PEOPLE.facts.domain)
+    assert held[:2] == [whole, ranges]
+    assert held[2:] == counts[-32:]
+    assert newest([whole, counts[0]], PEOPLE.facts.domain) == [whole, counts[0]]
 
 
 # What cannot be paid.

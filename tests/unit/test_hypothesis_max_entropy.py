@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from discreet.answering.measurement import Measured
 from discreet.data import AnyNumber, Category, Domain, Number
-from discreet.hypothesis import Dense
+from discreet.hypothesis import QUICK, THOROUGH, Dense
 from discreet.hypothesis import max_entropy as module
 from discreet.hypothesis.graphical_model import Factored
 from discreet.hypothesis.max_entropy import fit
@@ -185,7 +186,7 @@ def test_an_empty_table_does_no_harm():
     assert np.isfinite(fitted.hypothesis.marginal(("a",))).all()
 
 
-def test_the_factored_fit_is_the_dense_one(monkeypatch):
+def test_the_factored_fit_is_the_dense_one():
     table, rng = a_table(9), np.random.default_rng(2)
     chain = [("a", "b"), ("b", "c"), ("c", "d"), ("a",)]
     noisy = [
@@ -193,9 +194,7 @@ def test_the_factored_fit_is_the_dense_one(monkeypatch):
     ]
     noisy.append(seen(Count(Equals("a", 1) & Equals("b", 2)), 70.0, 5.0))
     dense = fit(noisy, DOMAIN, total=table.sum())
-    assert isinstance(dense.hypothesis, Dense)  # found here
-    monkeypatch.setattr(module, "_DENSE", 1)
-    factored = fit(noisy, DOMAIN, total=table.sum())
+    factored = fit(noisy, DOMAIN, total=table.sum(), effort=replace(THOROUGH, dense=1))
     assert isinstance(dense.hypothesis, Dense)
     assert isinstance(factored.hypothesis, Factored)
     for scope in (*PAIRS, ("a", "b", "d")):
@@ -259,10 +258,32 @@ def test_a_fit_of_many_single_counts_ends_early_and_near_them(monkeypatch):
     parts, _ = module.parts_of(counts, DOMAIN, SIZES)
     marginals, _ = module.parts_of(exact_pairs(table), DOMAIN, SIZES)
     assert module.EntropyProblem(marginals, SIZES, 1.0).looks > module.EntropyProblem(parts, SIZES, 1.0).looks
-    monkeypatch.setattr(module, "_COUNT", module._WORK)
-    assert module.EntropyProblem(parts, SIZES, 1.0).looks == module._FEWEST
+    monkeypatch.setattr(module, "_COUNT", THOROUGH.work)
+    assert module.EntropyProblem(parts, SIZES, 1.0).looks == THOROUGH.looks[0]
     found = fit(counts, DOMAIN, total=table.sum())
     assert np.allclose(found.total * found.hypothesis.marginal(("a",)), marginal(table, ("a",)), rtol=0.02)
+
+
+def test_a_large_domain_of_which_only_the_rows_were_counted_is_not_written_out():
+    domain = Domain({f"x{i}": Category(levels=range(20)) for i in range(6)})  # 64 million cells
+    for effort in (QUICK, THOROUGH):
+        fitted = fit([seen(Count(), 500.0, 5.0)], domain, total=None, effort=effort)
+        assert isinstance(fitted.hypothesis, Factored)
+        assert fitted.total * fitted.hypothesis.marginal(("x3",)) == pytest.approx(np.full(20, 25.0))
+
+
+def test_a_quick_fit_of_a_chain_of_columns_is_the_thorough_one():
+    """A hundred thousand cells: a junction tree for the quick one, all cells for the other."""
+    sizes, rng = dict.fromkeys("abcde", 10), np.random.default_rng(5)
+    domain = Domain({name: Category(levels=range(size)) for name, size in sizes.items()})
+    tables = {pair: rng.uniform(0.2, 1.0, (10, 10)) for pair in itertools.pairwise(sizes)}
+    measured = [seen(Histogram(pair), 1e4 * table / table.sum(), 20.0) for pair, table in tables.items()]
+    quick, thorough = (fit(measured, domain, total=1e4, effort=effort) for effort in (QUICK, THOROUGH))
+    assert isinstance(quick.hypothesis, Factored)
+    assert isinstance(thorough.hypothesis, Dense)
+    for scope in (("a", "b"), ("a", "e"), ("b", "c", "d")):
+        one, other = (1e4 * each.hypothesis.marginal(scope) for each in (quick, thorough))
+        assert np.abs(one - other).max() < 1
 
 
 def test_the_same_measurements_give_the_same_bytes():

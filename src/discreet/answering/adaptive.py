@@ -18,8 +18,9 @@ said that the hypothesis is too far off. What it would cost is asked of the same
 Everything measured is kept. The hypothesis, the distribution of maximum entropy that fits it, is needed for thresholds
 and for synthetic rows alone, and fitted only then: again at every marginal and whenever the counts have become a
 quarter more (`last_fit`). It leaves out measurements that together with the others would take too large a table; these
-still bound answers. The choice between asking and paying looks at the transcript and at public sizes only, never at
-rows.
+still bound answers. While a question waits the fit is `QUICK`: it takes in some complete marginals, and only the newest
+`_NEWEST` of the other measurements. The choice between asking and paying looks at the transcript and at public sizes
+only, never at rows.
 
 Rent or buy, the ski rental problem. A count answers one question; a marginal answers every question about its scope
 that is not finer than this one; a threshold answers every question for which the hypothesis is good, and costs as much
@@ -43,7 +44,6 @@ import heapq
 import itertools
 import math
 import weakref
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -71,8 +71,19 @@ from discreet.answering.measurement import (
 from discreet.answering.transcript import SEVERAL, WIDE, SessionRequest, Transcript, additive_parts
 from discreet.answering.workload import Marginals, answers, methods, noises
 from discreet.core import BudgetExceeded, ConversationOver, Exact, Json, ParameterError, Rng, record
-from discreet.data import Dataset, Floats, IntArray
-from discreet.hypothesis import FittedHypothesis, Hypothesis, Linear, Scope, fit, listed_sizes, tangled
+from discreet.data import Dataset, Domain, Floats, IntArray
+from discreet.hypothesis import (
+    QUICK,
+    THOROUGH,
+    Effort,
+    FittedHypothesis,
+    Hypothesis,
+    Linear,
+    Scope,
+    fit,
+    listed_sizes,
+    tangled,
+)
 from discreet.ledger import Ledger
 from discreet.mechanisms import AboveThreshold, Conversation, IsFar, Mechanism, Noisy
 from discreet.method import choose
@@ -81,6 +92,7 @@ from discreet.release import Open, Released, converse, release, reopen
 
 MANNER = "rent-or-buy/2"
 NEARLY = 1.5  # for a price: what is known to so many times the bound that it buys is not bought again
+_NEWEST = 32  # measurements of a part of the rows that a guess is fitted to
 _SUMS = 32  # so many histograms of which a question counts whole groups are looked at
 Weights = Sequence[Exact] | None
 T = TypeVar("T")
@@ -302,8 +314,11 @@ class Knowledge:
         self._ranks: dict[Scope, int] = {}  # of scopes, as they were first mentioned
         self.columns: set[str] = set()
         self.single = 0
-        self._by_meaning: dict[str, list[Measured]] = defaultdict(list)
-        self._by_entry: dict[int, list[Measured]] = defaultdict(list)
+        # Places in `_held`, as tuples of integers: the garbage collector does not look at these. ~place is the count of
+        # all other rows.
+        self._held: list[Measured] = []
+        self._by_meaning: dict[str, tuple[int, ...]] = {}
+        self._by_entry: dict[int, tuple[int, ...]] = {}
         self._learned = 0
 
     def catch_up(self) -> bool:
@@ -318,8 +333,10 @@ class Knowledge:
         """Take in one more measurement."""
         scope = scope_of(measured.query, self.domain)
         self.columns.update(scope)
-        self._by_meaning[meaning(measured.shown, self.domain)].append(measured)
-        self._by_entry[measured.entry].append(measured)
+        place, name, entry = len(self._held), measured.meaning(self.domain), measured.entry
+        self._held.append(measured)
+        self._by_meaning[name] = (*self._by_meaning.get(name, ()), place)
+        self._by_entry[entry] = (*self._by_entry.get(entry, ()), place)
         if measured.marginal:
             self.marginals.append((frozenset(scope), measured))
         elif measured.query.groups:
@@ -331,16 +348,25 @@ class Knowledge:
             self.single += 1
         if isinstance(measured.query, Count) and self.calibration.total is not None:
             # All rows are public, so a count is also a count of the others, with the same noise.
-            others = Count(Not(measured.query.where))
-            opposite = replace(measured, query=others, value=self.calibration.total - measured.value)
-            self._by_meaning[meaning_of_others(measured.query, self.domain)].append(opposite)
+            name = meaning_of_others(measured.query, self.domain)
+            self._by_meaning[name] = (*self._by_meaning.get(name, ()), ~place)
+
+    def _measured_as(self, name: str) -> list[Measured]:
+        """What was measured about the question with this meaning."""
+        return [self._held[at] if at >= 0 else self._others(self._held[~at]) for at in self._by_meaning.get(name, ())]
+
+    def _others(self, measured: Measured) -> Measured:
+        """A count as one of all other rows."""
+        query: Any = measured.query
+        value = self.calibration.most - measured.value
+        return replace(measured, query=Count(Not(query.where)), value=value, meant=None)
 
     def alone(self, question: Question) -> dict[int, list[Measured]]:
         """For each group of a question what was measured about that group alone."""
         if not question.groups or not question.counting or not self.single:
             return {}
         names = group_meanings(question, self.domain)
-        return {at: self._by_meaning[name] for at, name in enumerate(names) if name in self._by_meaning}
+        return {at: self._measured_as(name) for at, name in enumerate(names) if name in self._by_meaning}
 
     def measured(self, question: Question) -> bool:
         """Whether the marginal over just the columns that matter to the question was measured."""
@@ -350,7 +376,7 @@ class Knowledge:
     def about(self, question: Question) -> list[tuple[Measured, IntArray | None]]:
         """The measurements that say something about a question; with the groups that it counts, if it counts groups: of
         these the ones with the least noise."""
-        form, same = linear(question, self.domain), self._by_meaning.get(meaning(question, self.domain), [])
+        form, same = linear(question, self.domain), self._measured_as(meaning(question, self.domain))
         found: list[tuple[Measured, IntArray | None]] = []
         if form is None:
             return [*found, *((one, None) for one in same)]
@@ -403,8 +429,9 @@ class Knowledge:
         asked and answered before: by the noise that was drawn for it. None of an answer that nothing was drawn for."""
         if answer.source == "public":
             return np.zeros(np.shape(answer.value))
-        drawn, name = self._by_entry.get(answer.entry or 0, ()), meaning(question, self.domain)
-        for measured in sorted(drawn, key=lambda one: meaning(one.shown, self.domain) != name):  # its own first
+        drawn = [self._held[at] for at in self._by_entry.get(answer.entry or 0, ())]
+        name = meaning(question, self.domain)
+        for measured in sorted(drawn, key=lambda one: one.meaning(self.domain) != name):  # its own first
             found = asked_for(measured, question, self.domain, failure=failure, total=self.calibration.total)
             if found is not None:
                 value, errors = found
@@ -450,7 +477,7 @@ class AdaptiveAnswers:
         self._wanted: dict[Any, tuple[float, ...]] = {}
         self._found: dict[Any, Any] = {}
         self._seen = 0
-        self._fitted: list[tuple[int, FittedHypothesis]] = []  # the last fit, if there is one
+        self._fitted: dict[Effort, tuple[int, FittedHypothesis]] = {}  # the last fit of each kind
 
     def for_allowance(self, name: str) -> AdaptiveAnswers:
         """The same answers, charged to this allowance. What was read of the ledger, and the hypothesis, are shared."""
@@ -528,14 +555,15 @@ class AdaptiveAnswers:
         measured, run = self.transcript.measured, self.transcript.open_run
         opened = 0 if run is None else sum(one.entry < run.entry for one in measured)
         latest = max(last_fit(measured), opened)
-        return self.fit_to(latest) if latest else None
+        return self.fit_to(latest, QUICK) if latest else None
 
-    def fit_to(self, known: int) -> FittedHypothesis:
+    def fit_to(self, known: int, effort: Effort = THOROUGH) -> FittedHypothesis:
         """The fit to the first `known` measurements: from scratch, so that it depends on the transcript alone."""
-        if not self._fitted or self._fitted[0][0] != known:
-            made = fit(self.transcript.measured[:known], self.facts.domain, total=self.calibration.total)
-            self._fitted[:] = [(known, made)]
-        return self._fitted[0][1]
+        if effort not in self._fitted or self._fitted[effort][0] != known:
+            measured = self.transcript.measured[:known]
+            used = measured if effort == THOROUGH else newest(measured, self.facts.domain)
+            self._fitted[effort] = known, fit(used, self.facts.domain, total=self.calibration.total, effort=effort)
+        return self._fitted[effort][1]
 
     def hypothesis(self) -> Hypothesis | None:
         """The distribution to draw synthetic rows from, fitted to all that was measured; None before that."""
@@ -685,6 +713,8 @@ class AdaptiveAnswers:
             found[inquiry.query] = replace(answer, source=source, price=price, missed=missed, entry=entry)
             price = 0  # it stands once
         self._say(found, entry)
+        if follows and (fitted := self.fitted()) is not None:
+            _ = fitted.hypothesis  # now, and not while the next question waits, which may be a free one
         return found
 
     def _asked_for(self, query: Question) -> float:
@@ -886,6 +916,18 @@ class AdaptiveAnswers:
             value = np.clip(value, 0.0, self.calibration.most)
         errors = errors + float(query.unit(self.facts)) / 2
         return Answer(self.rounded(query, value), float(np.max(errors)), "workload", errors=errors)
+
+
+def newest(measured: Sequence[Measured], domain: Domain) -> list[Measured]:
+    """All complete marginals, and then the newest of the other measurements.
+
+    A fit that takes in hundreds of these takes ten times as long, and where it may not it ends before the maximum: then
+    its guesses are further off. What `_NEWEST` and `QUICK` should be was tried out in sessions on two tables like
+    that of bench/session_data.py, made from other random numbers.
+    """
+    whole = [one.marginal or one.ranges(domain) is not None for one in measured]
+    others = [one for one, complete in zip(measured, whole, strict=True) if not complete]
+    return [*(one for one, complete in zip(measured, whole, strict=True) if complete), *others[-_NEWEST:]]
 
 
 def last_fit(measured: Sequence[Measured]) -> int:

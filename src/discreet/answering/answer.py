@@ -291,10 +291,13 @@ class Assembly:
         groups = list(peers.kept.shown) if asked.gathers is None else self._gathered(peers.kept, asked.gathers)
         for by in reversed(asked.order):
             groups = _in_order(groups, [by.expression.of(group).value for group in groups], by)
-        return [
+        rows = [
             _Row(group.labels, [_shown(output.expression.of(group)) for output in asked.outputs])
             for group in self._cut(groups)
         ]
+        for each in (peers, *(group.peers for group in groups)):
+            each.forget()
+        return rows
 
     def _gathered(self, kept: Chosen, by: Sequence[Any]) -> list[Any]:
         """Groups of these groups: those that are alike in what they are gathered by."""
@@ -328,12 +331,12 @@ class Assembly:
         return self._tabled(self._lines(groups), [found], None)
 
     def _groups(self, readings: Any, drawn: Any) -> Iterator[_GroupNumbers]:
-        keys = self.statement.keys
+        keys, peers = self.statement.keys, Peers()
         for index in itertools.product(*(range(len(key.labels)) for key in keys)):
             place = tuple(index[at] for at in self.order)
             if not keys or self._possible[place]:
                 labels = tuple(key.labels[at] for key, at in zip(keys, index, strict=True))
-                yield _GroupNumbers(labels, place, readings, drawn, self.facts, self.statement.where)
+                yield _GroupNumbers(labels, place, readings, drawn, self.facts, self.statement.where, peers)
 
     def _tabled(self, lines: Sequence[_Row], used: Sequence[Answer], ranks: float | None) -> Answer:
         outputs = self.statement.outputs
@@ -445,6 +448,8 @@ def _reading(answer: Answer) -> tuple[Any, Any]:
 
 class _GroupNumbers:
     """One group of an answer."""
+
+    __slots__ = ("draws", "facts", "labels", "peers", "place", "readings", "where")
 
     def __init__(
         self,

@@ -92,9 +92,12 @@ def _reduced(form: Linear) -> Linear:
     return Linear(tuple(scope), tuple(shape), form.outputs, tables[0].ravel(), tables[1].ravel())
 
 
-_TIERS = ((2**12, 2**12), (2**16, 2**8), (MAX_CELLS, 2**4))
+_TIERS = ((2**12, 2**5), (2**16, 2**4), (MAX_CELLS, 2**4))
 _FORMS = [(most, functools.lru_cache(maxsize=held)(_form)) for most, held in _TIERS]
-"""By the cells of a query how many forms are remembered: 16 bytes a cell, so that a tier holds at most a gigabyte."""
+"""By the cells of a query how many forms are remembered: 16 bytes per cell, at most a gigabyte in all.
+
+A query is a tree of small objects. Those that outlive some questions make Python's garbage collector look at all
+objects of the process sooner, so the caches of queries are only as large as a few questions need."""
 
 
 def all_cells(scope: Scope, domain: Domain) -> Batch:
@@ -109,7 +112,7 @@ def all_cells(scope: Scope, domain: Domain) -> Batch:
     return Batch(domain, math.prod(shape), codes)
 
 
-@functools.lru_cache(maxsize=65536)
+@functools.lru_cache(maxsize=32)
 def meaning(query: Question, domain: Domain) -> str:
     """A text that two queries share only if they have the same answer on every table with this domain."""
     form = linear(query, domain)
@@ -118,7 +121,7 @@ def meaning(query: Question, domain: Domain) -> str:
     return _hashed(form, query.groups, "" if query.counting else getattr(query, "column", "value"))
 
 
-@functools.lru_cache(maxsize=65536)
+@functools.lru_cache(maxsize=16)
 def meaning_of_others(query: Count, domain: Domain) -> str:
     """The meaning of the count of all other rows: of the same cells, those that the query does not count."""
     others, form = Count(Not(query.where)), linear(query, domain)
@@ -140,7 +143,7 @@ def _hashed(form: Linear, groups: Sequence[str] = (), unit: str = "") -> str:
     return f"cells:{hashed.hexdigest()}"
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=16)
 def group_meanings(query: Question, domain: Domain) -> tuple[str, ...]:
     """For each number of a grouped count the meaning of the count of that group alone; none where there are many."""
     form = linear(query, domain)

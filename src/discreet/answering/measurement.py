@@ -77,6 +77,7 @@ class Measured:
     value    in the query's units, of the shape of the answer
     scale    of the noise, in the query's units           unit    what one integer of the query is worth
     entry    of its charge in the ledger                   place   which part of the session's beta is its own
+    meant    the meaning of its numbers, once it was looked up: a long session asks for it again and again
     """
 
     query: Question
@@ -86,6 +87,7 @@ class Measured:
     value: Floats
     entry: int = 0
     place: BetaPlace = FIRST
+    meant: str | None = None
 
     @staticmethod
     def of(noisy: Noisy, value: Any, facts: Facts, *, entry: int = 0, place: BetaPlace = FIRST) -> Measured:
@@ -108,6 +110,13 @@ class Measured:
     def shown(self) -> Question:
         """The question whose numbers are its own."""
         return shown(self.query)
+
+    def meaning(self, domain: Domain) -> str:
+        """The meaning of its numbers."""
+        if self.meant is None:
+            object.__setattr__(self, "meant", meaning(self.shown, domain))
+        assert self.meant is not None
+        return self.meant
 
     def form(self, domain: Domain) -> Linear | None:
         return linear(self.query, domain)
@@ -224,7 +233,7 @@ def interval(
         failure=failure,
         levelled=total is not None,
     )
-    if meaning(measured.shown, domain) == meaning(question, domain):
+    if measured.meaning(domain) == meaning(question, domain):
         shape = measured.shown.shape(domain)
         value = level.value.ravel()[: math.prod(shape)].reshape(shape)
         ends.append((value - own, value + own))
@@ -256,7 +265,7 @@ def asked_for(
     own = failure / (1 - SETS) if measured.query.groups else failure  # nothing is kept for sets
     own_terms = (measured.query, measured.kind, measured.scale, measured.unit, numbers)
     error = own_error(*own_terms, failure=own, levelled=total is not None)
-    if meaning(measured.shown, domain) == meaning(question, domain):
+    if measured.meaning(domain) == meaning(question, domain):
         shape = measured.shown.shape(domain)
         return level.value.ravel()[: math.prod(shape)].reshape(shape), np.full(shape, error)
     if form is None or not (form.weight[form.place >= 0] == 1).all():

@@ -28,7 +28,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, get_args
 
 import numpy as np
@@ -78,18 +78,20 @@ from discreet.query import (
     is_question,
 )
 
-_READ: dict[str, type] = {
+_READ: dict[str, Any] = {
     kind.NAME: kind
     for kind in (
         *(AboveThreshold, AboveThresholdLaplace, AveragedWeights, Marginals, RankQuantile),
         *(ChosenTables, ResidualMarginals),
         *(GroupQuantiles, *KINDS.values()),
         *get_args(Question),
-        *(Among, And, Between, Equals, Missing, Not, Or),
+        *(Among, And, Missing, Not, Or),
         *(Bins, Cases, Choose, Fixed, Lookup, Of, Plus, Power, Times, WithRest),
         *(PersonKey, PersonNumber, PersonRows),
     )
 }
+# The comparisons that thousands of measured questions are made of are few: each is one object.
+_READ |= {kind.NAME: lru_cache(maxsize=4096, typed=True)(kind) for kind in (Between, Equals)}
 _QUESTIONS = {kind.NAME for kind in get_args(Question)}
 _ADDITIVE = {kind.NAME for kind in KINDS.values()}
 _REQUEST = "session:"
@@ -106,6 +108,8 @@ how many are taken. Thresholds of before, without it, have one."""
 
 SEVERAL = 8
 """Places of the series that splits beta which a charge takes that measures several numbers: they share its failure."""
+
+_SAID = 64  # answers that are kept as objects; all of them are in the ledger
 
 STORE_EVERY = 1000
 """Entries between two stored transcripts."""
@@ -237,6 +241,8 @@ class Transcript:
                 body = self.ledger.entry(seq)
                 answer = self._held(body) if body["manner"] == self.manner and seq <= self._seen else None
                 if answer is not None:
+                    if len(self._said) >= _SAID:
+                        del self._said[next(iter(self._said))]
                     self._said[meaning] = answer
                     break
         return self._said.get(meaning)

@@ -68,7 +68,7 @@ ROOM = 2  # times the bound of plain noise where that exceeds an even cell: the 
 _INNER = Fraction(5, 7)  # the scale for a scope inside another: half of the variance
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=32)
 def _moved(query: Question, facts: Facts) -> tuple[Sensitivity, Fraction, int]:
     """By how much a person moves a query, in which unit, and of how many numbers: asked again at every step of a
     calibration."""

@@ -32,7 +32,7 @@ from discreet.audit.divergence import Finding
 from discreet.audit.laws import Row, Setting, rows
 from discreet.audit.mutants import Mistake, Twin, mistake, never_stops
 from discreet.audit.programs import Program, Visit, program_law, pure_finding
-from discreet.hypothesis import fit
+from discreet.hypothesis import THOROUGH, Effort, fit
 from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, IsFar
 from discreet.query import Question
 
@@ -128,10 +128,10 @@ class RentOrBuy:
         answers.sources = (*SOURCES, measure)
 
     def learn_truth(self, answers: Any) -> None:
-        def fit_truth(known: int) -> Any:
+        def fit_truth(known: int, effort: Effort = THOROUGH) -> Any:
             measured = answers.transcript.measured[:known]
             exact = [replace(one, value=_truth(answers, one.query) * one.unit) for one in measured]
-            return fit(exact, answers.facts.domain, total=answers.calibration.total)
+            return fit(exact, answers.facts.domain, total=answers.calibration.total, effort=effort)
 
         answers.fit_to = fit_truth
 

@@ -38,7 +38,7 @@ class JunctionTree:
     sets: tuple[frozenset[str], ...]
 
     @staticmethod
-    @lru_cache(maxsize=4096)
+    @lru_cache(maxsize=256)
     def of(columns: Columns, scopes: tuple[Scope, ...], root: Scope) -> JunctionTree:
         """Prim's algorithm: always the clique that shares most columns with one already in the tree."""
         cliques = _cliques(columns, scopes) or ((),)
@@ -100,7 +100,7 @@ def _key(sizes: Mapping[str, int], scopes: Iterable[Iterable[str]]) -> tuple[Col
     return columns, tuple(sorted(tuple(sorted(scope, key=place.__getitem__)) for scope in sets))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _cliques(columns: Columns, scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
     """Largest cliques of the better elimination order, each in the order of the columns."""
     place = {name: i for i, (name, _) in enumerate(columns)}

@@ -22,9 +22,9 @@ tables of bench/pmw_tables.py and on made-up ones; on 24 other made-up tables th
 tried, and without NOISE it was 1.2 to 1.3 times as large. Nothing proved depends on them.
 
 The maximum is found by Newton's method, each step by preconditioned conjugate gradients. Measurements that share no
-column, directly or through others, are fitted apart. Tables of up to 2^22 cells are kept whole, larger ones as a
-junction tree (`graphical_model.py`). There a column of which nothing but the same ranges were counted has one value
-for each range (`coarse.py`). The same measurements give the same bytes.
+column, directly or through others, are fitted apart. Small tables are kept whole, larger ones as a junction tree
+(`graphical_model.py`); how large, and how long a fit may take, is an `Effort`. In a tree a column of which nothing but
+the same ranges were counted has one value for each range (`coarse.py`). The same measurements give the same bytes.
 """
 
 from __future__ import annotations
@@ -38,27 +38,64 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from discreet.core import ParameterError
 from discreet.data import Codes, Domain, Floats
 from discreet.hypothesis.coarse import Coarse, Hypothesis
 from discreet.hypothesis.dense import Dense
 from discreet.hypothesis.graphical_model import Factored, start
-from discreet.hypothesis.junction_tree import all_shares, tree_cells, tree_of
+from discreet.hypothesis.junction_tree import MAX_TREE, all_shares, tree_cells, tree_of
 from discreet.hypothesis.residuals import ResidualFit
 from discreet.hypothesis.tensor import Linear, Scope, lay
 
 TIE = 0.2
 NOISE = 5.0
 _LEAST_SIGNAL = 0.02  # s is not taken for smaller: what shows no signal still counts a little
-_DENSE = 2**22
 _CLOSE = 0.03  # the gradient's largest entry at the end, in standard deviations of the noise
 _NEWTON, _GRADIENTS = 100, 200  # most steps
-_WORK = 2**29  # most cells that one fit looks at: it ends there, a little short of the maximum,
-_COUNT = 2**17  # where every measurement that is no complete marginal takes as long as so many cells,
-_FEWEST = 12  # but not before it looked so often
+_COUNT = 2**17  # every measurement that is no complete marginal takes as long as that many cells
 _FEW = 6  # columns of a scope that is fitted by residuals, of which it has 2^columns
-_TREE = 2**16  # most cells of a junction tree that is fitted: what would make it larger is left out
 
 Tables = dict[Scope, Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much a fit may take.
+
+    dense      most cells of a domain that is kept whole; a larger one is kept as a junction tree
+    tree       most cells of a clique of that tree: measurements that would make it larger are left out
+    answer     most cells of a clique of the tree that one answer takes
+    scopes     most complete marginals that are taken in, the first ones
+    levels     most fits, one after the other: to measurements of one column, of up to two, ...; the last is to all
+    work       most cells that one of these looks at: it ends there, a little short of the maximum,
+    looks      but looks at least and at most that often
+    residuals  whether measured marginals are fitted by least squares too, where the domain is not kept whole
+    """
+
+    dense: int
+    tree: int
+    answer: int
+    scopes: int
+    levels: int
+    work: int
+    looks: tuple[int, int]
+    residuals: bool
+
+
+THOROUGH = Effort(
+    dense=2**22,
+    tree=2**16,
+    answer=MAX_TREE,
+    scopes=2**20,
+    levels=2**10,
+    work=2**29,
+    looks=(12, 2**29),
+    residuals=True,
+)
+"""For rows that are drawn, and for workloads: seconds, if need be."""
+
+QUICK = Effort(dense=2**16, tree=2**13, answer=2**19, scopes=48, levels=3, work=2**24, looks=(24, 24), residuals=False)
+"""For a guess while a question waits: some hundredths of a second."""
 
 
 class Measurement(Protocol):
@@ -83,6 +120,7 @@ class FittedHypothesis:
     residuals  the least squares fit to all measured marginals, if the domain is too large to be kept whole
     starts     of the ranges of columns of which ranges were counted: their sizes here are the numbers of ranges
     values     the sizes of all columns, in values
+    effort     what the fit may take
     """
 
     parts: list[MeasuredPart]
@@ -92,39 +130,44 @@ class FittedHypothesis:
     residuals: ResidualFit | None = None
     starts: Mapping[str, Codes] = field(default_factory=dict)
     values: Mapping[str, int] = field(default_factory=dict)
+    effort: Effort = THOROUGH
 
     @cached_property
     def hypothesis(self) -> Hypothesis:
         """The distribution of maximum entropy; found when it is first needed."""
-        found = _hypothesis(self.parts, self.sizes, self.total)
+        found = _hypothesis(self.parts, self.sizes, self.total, self.effort)
         return Coarse(found, self.starts, self.values) if self.starts else found
 
     def answer(self, form: Linear) -> Floats:
         """The guess of a question: by the hypothesis; in a domain that is too large to be kept whole by the measured
         marginals, no count below 0, if one of them has all columns of the question."""
         if self.residuals is None or form.scope not in self.residuals.residuals or self.starts.keys() & set(form.scope):
+            if tree_cells(self.values, [*(part.scope for part in self.parts), form.scope]) > self.effort.answer:
+                raise ParameterError(f"the scopes tangle: a guess about {list(form.scope)} takes too large a table")
             return np.asarray(self.hypothesis.mean(form) * self.total)
         return form.of(np.maximum(self.residuals.marginal(form.scope), 0.0))
 
 
-def fit(measured: Sequence[Measurement], domain: Domain, *, total: float | None) -> FittedHypothesis:
+def fit(
+    measured: Sequence[Measurement], domain: Domain, *, total: float | None, effort: Effort = THOROUGH
+) -> FittedHypothesis:
     """The hypothesis nearest to everything measured; it depends on that alone, so that a session that is opened again
     finds the same.
 
     total  the number of rows if it is public; None: estimated from what was measured
     """
     values = listed_sizes(domain)
-    large = math.prod(values.values()) > _DENSE
-    starts = _starts(measured, domain) if large else {}
+    large = math.prod(values.values()) > effort.dense
+    starts = _starts(measured, domain, effort) if large else {}
     sizes = values | {name: len(each) for name, each in starts.items()}
     used = [_InRanges.of(each, domain, starts) for each in measured] if starts else measured
-    parts, left_out = parts_of(used, domain, sizes)
+    parts, left_out = parts_of(used, domain, sizes, effort)
     rows = total if total is not None else _total(parts)
-    fitted = _least_squares(used, domain, sizes, rows) if large else None
-    return FittedHypothesis(parts, sizes, rows, left_out, fitted, starts, values)
+    fitted = _least_squares(used, domain, sizes, rows) if large and effort.residuals else None
+    return FittedHypothesis(parts, sizes, rows, left_out, fitted, starts, values, effort)
 
 
-def _starts(measured: Sequence[Measurement], domain: Domain) -> dict[str, Codes]:
+def _starts(measured: Sequence[Measurement], domain: Domain, effort: Effort) -> dict[str, Codes]:
     """The ranges of every column of which nothing else was measured than the counts of these ranges.
 
     Where several divisions into ranges were counted, a column has its values, or, if these are more than a tree holds,
@@ -138,7 +181,7 @@ def _starts(measured: Sequence[Measurement], domain: Domain) -> dict[str, Codes]
         for name, starts in (ranges or {}).items():
             if not np.array_equal(found.setdefault(name, starts), starts):
                 size = domain.column(name).size
-                found[name] = np.arange(size) if size <= _TREE else np.union1d(found[name], starts)
+                found[name] = np.arange(size) if size <= effort.tree else np.union1d(found[name], starts)
     return {name: starts for name, starts in found.items() if len(starts) < domain.column(name).size}
 
 
@@ -171,7 +214,7 @@ class _InRanges:
         return None
 
 
-def _hypothesis(parts: list[MeasuredPart], sizes: dict[str, int], rows: float) -> Dense | Factored:
+def _hypothesis(parts: list[MeasuredPart], sizes: dict[str, int], rows: float, effort: Effort) -> Dense | Factored:
     tables: Tables = {}
     groups: list[list[MeasuredPart]] = []  # parts that share columns, directly or through others, are fitted together
     for part in _with_implied(parts, sizes):
@@ -180,13 +223,14 @@ def _hypothesis(parts: list[MeasuredPart], sizes: dict[str, int], rows: float) -
             groups = [group for group in groups if group not in touched]
             groups.append([*itertools.chain.from_iterable(touched), part])
     for group in groups:
-        tables.update(_fit_group(sorted(group, key=lambda part: (len(part.scope), part.scope)), sizes, max(rows, 1.0)))
-    if tables and math.prod(sizes.values()) > _DENSE:
+        by_size = sorted(group, key=lambda part: (len(part.scope), part.scope))
+        tables.update(_fit_group(by_size, sizes, max(rows, 1.0), effort))
+    if tables and math.prod(sizes.values()) > effort.dense:
         return Factored(sizes, tables)
     if tables:
         even = {tuple(sizes): np.zeros(list(sizes.values()))}
         return Dense.from_logs(sizes, _Pyramid(sizes, tables).raised({**even, **tables}))
-    return start(sizes)
+    return start(sizes) if math.prod(sizes.values()) <= effort.dense else Factored(sizes)
 
 
 def _least_squares(
@@ -229,20 +273,29 @@ class MeasuredPart:
 
 
 def parts_of(
-    measured: Sequence[Measurement], domain: Domain, sizes: dict[str, int]
+    measured: Sequence[Measurement], domain: Domain, sizes: dict[str, int], effort: Effort = THOROUGH
 ) -> tuple[list[MeasuredPart], tuple[int, ...]]:
     """What can be used, repeated queries averaged; and the indices of the rest."""
     forms: dict[Hashable, Linear] = {}
+    held: list[Scope] = []  # the largest scopes: those inside of others make no clique larger
+    complete = 0
     values: dict[Hashable, list[tuple[Floats, float]]] = {}
     left_out = []
     for index, measurement in enumerate(measured):
         query = measurement.query
         if query not in forms:
             form = measurement.form(domain)
-            if form is None or tangled([*(other.scope for other in forms.values()), form.scope], sizes):
+            if form is None or (form.whole and complete >= effort.scopes):
                 left_out.append(index)
                 continue
+            columns = set(form.scope)
+            if not any(columns <= set(other) for other in held):
+                if tangled([*held, form.scope], sizes, effort):
+                    left_out.append(index)
+                    continue
+                held = [*(other for other in held if not set(other) <= columns), form.scope]
             forms[query] = form
+            complete += form.whole
         numbers = np.asarray(measurement.value, dtype=np.float64).ravel()
         values.setdefault(query, []).append((numbers, max(measurement.variance, 1e-18)))
     parts = [MeasuredPart.average(form, values[query]) for query, form in forms.items() if form.weight.any()]
@@ -267,10 +320,11 @@ def _with_implied(parts: list[MeasuredPart], sizes: dict[str, int]) -> list[Meas
     return [*(part for part in parts if part not in whole), *implied]
 
 
-def tangled(scopes: list[Scope], sizes: dict[str, int]) -> bool:
+def tangled(scopes: list[Scope], sizes: dict[str, int], effort: Effort = THOROUGH) -> bool:
     """Whether a fit to all these scopes would take too large a table."""
     columns = {name for scope in scopes for name in scope}
-    return math.prod(sizes[name] for name in columns) > _DENSE and tree_cells(sizes, scopes) > _TREE
+    cells = math.prod(sizes[name] for name in columns)
+    return cells > effort.dense and tree_cells(sizes, scopes) > effort.tree
 
 
 def _total(parts: Sequence[MeasuredPart]) -> float:
@@ -284,18 +338,19 @@ def _total(parts: Sequence[MeasuredPart]) -> float:
     if not known:
         even = [np.full(part.form.shape, 1 / part.form.cells) for part in parts]
         known = [(part.value, part.form.of(one).ravel(), part.variance) for part, one in zip(parts, even, strict=True)]
-    weight = math.fsum(float(share @ share) / variance for _, share, variance in known)
-    rows = math.fsum(float(answer @ share) / variance for answer, share, variance in known)
+    weight = math.fsum(_product(share, share) / variance for _, share, variance in known)
+    rows = math.fsum(_product(answer, share) / variance for answer, share, variance in known)
     return max(0.0, rows / weight) if weight > 0 else 0.0
 
 
-def _fit_group(parts: list[MeasuredPart], sizes: dict[str, int], rows: float) -> Tables:
+def _fit_group(parts: list[MeasuredPart], sizes: dict[str, int], rows: float, effort: Effort) -> Tables:
     """The tables whose sum is the logarithm of the fit: level by level, fewest columns first."""
     held = {name: sizes[name] for name in sizes if any(name in part.scope for part in parts)}
     theta, slack = np.zeros(0), np.zeros(0)
     levels = sorted({len(part.scope) for part in parts})
+    levels[effort.levels - 1 : -1] = []
     for level in levels:
-        problem = EntropyProblem([part for part in parts if len(part.scope) <= level], held, rows)
+        problem = EntropyProblem([part for part in parts if len(part.scope) <= level], held, rows, effort)
         theta = np.append(theta, np.zeros(len(problem.value) - len(theta)))
         slack = np.append(slack, problem.slack(theta)[len(slack) :])
         theta = problem.solve(theta, slack, _CLOSE if level == levels[-1] else 10 * _CLOSE)
@@ -470,15 +525,18 @@ def _expected(added: Floats, counts: Floats) -> Floats:
 class EntropyProblem:
     """The concave problem for some measurements; theta, slack and the gradient are vectors over all their numbers."""
 
-    def __init__(self, parts: list[MeasuredPart], sizes: dict[str, int], rows: float) -> None:
+    def __init__(
+        self, parts: list[MeasuredPart], sizes: dict[str, int], rows: float, effort: Effort = THOROUGH
+    ) -> None:
         self.parts, self.rows = parts, rows
         self.design = _Design(parts)
         scopes = list(self.design.shapes)
-        dense = math.prod(sizes.values()) <= _DENSE
+        dense = math.prod(sizes.values()) <= effort.dense
         self.cells: DenseOracle | TreeOracle = (DenseOracle if dense else TreeOracle)(sizes, scopes)
         # A tree is looked at twice for one step, clique by clique, in logarithms: much more than one pass.
         work = math.prod(sizes.values()) if dense else 64 * tree_cells(sizes, scopes)
-        self.looks = max(_FEWEST, _WORK // (work + _COUNT * sum(not part.plain for part in parts)))
+        fewest, most = effort.looks
+        self.looks = min(most, max(fewest, effort.work // (work + _COUNT * sum(not part.plain for part in parts))))
         self.value = np.concatenate([part.value for part in parts])
         self.noise = np.concatenate([np.full(len(part.value), math.sqrt(part.variance)) for part in parts])
 
@@ -494,7 +552,7 @@ class EntropyProblem:
         apart = self.value - self.answers(self.cells.at(self.tables(theta), self.rows).marginals)
         slacks = []
         for part, differences in zip(self.parts, _cut(apart, [len(part.value) for part in self.parts]), strict=True):
-            signal = float(differences @ differences) / (len(differences) * part.variance) - 1
+            signal = _product(differences, differences) / (len(differences) * part.variance) - 1
             largest = float(np.max(np.abs(part.form.weight), initial=0.0)) or 1.0
             base = TIE * math.sqrt(part.variance) * largest
             slacks.append(np.full(len(differences), base * (1 + NOISE / max(signal, _LEAST_SIGNAL))))
@@ -508,10 +566,10 @@ class EntropyProblem:
             if (np.abs(gradient) <= near).all() or self.looks <= 0:
                 break
             step = self._step(point, gradient, slack)
-            rise, length = float(gradient @ step), 1.0
+            rise, length = _product(gradient, step), 1.0
             for _ in range(40):
                 point, gradient = self._at(theta + length * step, slack)
-                if float(gradient @ step) >= -rise / 2:
+                if _product(gradient, step) >= -rise / 2:
                     break
                 length /= 2
             theta = theta + length * step
@@ -527,20 +585,26 @@ class EntropyProblem:
         diagonal = self.design.of(point.marginals, squared=True) + slack
         step, left = np.zeros_like(gradient), gradient.copy()
         scaled = left / diagonal
-        direction, size = scaled.copy(), float(left @ scaled)
+        direction, size = scaled.copy(), _product(left, scaled)
         enough = 0.01 * size
         for _ in range(_GRADIENTS):
             self.looks -= 1
             bent = self.answers(self.cells.bent(point, self.tables(direction))) + slack * direction
-            length = size / float(direction @ bent)
+            length = size / _product(direction, bent)
             step += length * direction
             left -= length * bent
             scaled = left / diagonal
-            size, before = float(left @ scaled), size
+            size, before = _product(left, scaled), size
             if size <= enough or self.looks <= 0:
                 break
             direction = scaled + direction * (size / before)
         return step
+
+
+def _product(one: Floats, other: Floats) -> float:
+    """The scalar product, added up in one thread: BLAS wakes others for long vectors, which takes longer than this and
+    makes the sum depend on how many there are."""
+    return float(np.einsum("i,i->", one, other))
 
 
 def _cut(numbers: Floats, lengths: list[int]) -> list[Floats]:

@@ -84,6 +84,11 @@ class Peers:
     kept: Chosen = Chosen()
     found: dict[int, dict[int, Estimated]] = field(default_factory=dict)
 
+    def forget(self) -> None:
+        """Let go of the groups, which hold this: a circle would wait for the garbage collector."""
+        self.listed = self.kept = Chosen()
+        self.found = {}
+
 
 class Group(Protocol):
     """One group of an answer: its labels, what was released about it, the other groups, how many rows it has, and
