@@ -438,7 +438,7 @@ class Session(Shown):
         return frame_of(columns, backend)
 
     def choose_tables(self, share: Exact | None = None) -> tuple[int, int]:
-        """Measure the tables that synthetic rows need most: every column alone, pairs that connect them all, and some
+        """Measure the tables that synthetic rows need most: every column alone, pairs that connect them, and some
         triples where there are many rows, chosen privately; numbers and dates are counted in ranges. The entry of the
         charge, and what was paid now: the same share again is free.
 

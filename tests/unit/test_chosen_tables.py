@@ -11,13 +11,15 @@ import pytest
 
 import discreet as dp
 from discreet.answering import chosen_tables as module
-from discreet.answering.chosen_tables import ChosenTables, chosen_tables, expected_shares, shares_of
+from discreet.answering.chosen_tables import ChosenTables, by_chance, chosen_tables, expected_shares, shares_of
+from discreet.catalogue import CATALOGUE
 from discreet.errors import ParameterError
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Guarantee
 from discreet.ledger import Ledger
 from discreet.mechanisms import Gaussian
 from discreet.query import Histogram
+from discreet.records import record, revive
 from discreet.rng import SeededRng
 
 SIZES = {"a": 3, "b": 3, "c": 2, "d": 4, "e": 2}
@@ -57,6 +59,48 @@ def test_the_price_is_that_of_the_tables_and_of_the_choices():
         assert found.renyi == pytest.approx((tables + choices).renyi, rel=1e-9)
     pure = ChosenTables(DOMAIN.names, 8, "1/10", 3, "laplace").guarantee(a_table().facts)
     assert pure.pure == Fraction(12, 8) + 7 * Fraction(2, 10)
+
+
+def test_fewer_pairs_cost_less_and_a_record_that_does_not_say_has_a_tree():
+    facts = a_table().facts
+    tree, forest = (ChosenTables(DOMAIN.names, 8, "1/10", 1, "laplace", pairs) for pairs in (None, 2))
+    assert (tree.pairs, tree.rounds, forest.rounds) == (4, 5, 3)
+    assert tree.guarantee(facts).pure - forest.guarantee(facts).pure == 2 * (Fraction(1, 8) + Fraction(2, 10))
+    stored = record(tree)
+    assert revive(stored, CATALOGUE) == tree
+    del stored["pairs"]  # as it was stored before there were forests
+    assert revive(stored, CATALOGUE) == tree
+    for pairs in (5, -1, "1/2"):
+        with pytest.raises(ParameterError, match="pairs"):
+            ChosenTables(DOMAIN.names, 8, "1/10", 1, "laplace", pairs)
+
+
+@pytest.mark.parametrize("pairs", [0, 1, 3])
+def test_a_release_has_as_many_pairs_as_it_says(pairs):
+    mechanism = ChosenTables(DOMAIN.names, 8, "1/10", 2, "gaussian", pairs)
+    released = mechanism.run(a_table(), SeededRng(3))
+    assert len(released) == len(mechanism.chosen_parts) == 5 + pairs + 2
+    assert [len(slot[0]) for slot in released[5 : 5 + pairs]] == [2] * pairs
+    assert all(slot is None or len(slot[0]) == 3 for slot in released[5 + pairs :])
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "laplace"])
+def test_columns_that_have_nothing_to_do_with_each_other_score_nothing_on_average(kind):
+    """Rows at random, noise on their columns: the mean score of a pair is within a tenth of what chance adds up to."""
+    rng, mechanism = np.random.default_rng(5), ChosenTables(("a", "d"), 15, "1/10", 0, kind)
+    table, rows = a_table(3000), 3000
+    shares = {name: rng.dirichlet(np.full(SIZES[name], 5.0)) for name in "ad"}
+    scores, chance = [], []
+    for seed in range(60):
+        drawn = {name: rng.choice(SIZES[name], rows, p=shares[name]) for name in "ad"}
+        columns = drawn | {name: np.zeros(rows, dtype=int) for name in "bce"}
+        table = dp.Table(columns, DOMAIN, neighbours="add-remove", size=rows)
+        tables = mechanism._measured([("a",), ("d",)], table, SeededRng(seed))
+        known = mechanism._columns_known(tables, rows)
+        scores += mechanism._scored(table, known, rows, [("a", "d")]).values()
+        expected = expected_shares(("a", "d"), known)
+        chance.append(by_chance(("a", "d"), known, expected, rows, 225 * (1 if kind == "gaussian" else 2)))
+    assert abs(np.mean(scores)) < 0.1 * np.mean(chance)
 
 
 @pytest.mark.parametrize("neighbours", BOTH)
@@ -134,6 +178,20 @@ def test_triples_are_measured_where_the_rows_are_many_for_their_noise(neighbours
         chosen_tables(a_table(rows, neighbours).facts, funds=funds, kind="gaussian").more for rows in (300, 90_000)
     ]
     assert mores == [0, 2 * len(SIZES)]
+
+
+@pytest.mark.parametrize(("budget", "kind"), [(Budget(1, "1e-6"), "gaussian"), (Budget(1), "laplace")])
+def test_few_rows_for_their_noise_have_a_forest_of_pairs(budget, kind):
+    """Whatever the declared size, the whole budget is what it costs."""
+    found = {}
+    for rows in (1, 50, 300, 90_000):
+        found[rows] = chosen_tables(a_table(rows).facts, funds=Funds.of(budget), kind=kind)
+        assert found[rows].guarantee(a_table(rows).facts).within(budget)
+    pairs = [each.pairs for each in found.values()]
+    assert pairs[0] == 0
+    assert 0 < pairs[1] < 4
+    assert pairs[2:] == [4, 4]
+    assert float(found[50].scale) < 0.95 * float(ChosenTables(DOMAIN.names, found[300].scale, 1, 0).scale)
 
 
 # Ranges of numbers and dates.
@@ -263,7 +321,6 @@ def test_a_wrong_share_is_refused_and_costs_nothing():
 
 def test_what_was_measured_is_told_in_words():
     from discreet.answering.residual_marginals import ResidualMarginals
-    from discreet.core import record
     from discreet.describe import asked
 
     residuals = ResidualMarginals([("a", "b"), ("b", "c"), ("a", "c")], [8] * 7, 32)

@@ -181,6 +181,26 @@ def test_negative_counts_do_no_harm():
     assert shares[2] > 0.8
 
 
+def test_marginals_without_other_measurements_are_shrunk():
+    """All columns and a tree of pairs, noise as large as the counts: beside a count that says nothing they are not."""
+    mute, apart = seen(Count(Equals("a", 0) & Equals("b", 0)), 0.0, 1e6), []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        table = np.einsum("i,j,k,l", *(rng.dirichlet(np.full(size, 0.5)) for size in SIZES.values())) * 1000
+        scopes = [*((name,) for name in SIZES), ("a", "b"), ("b", "c"), ("c", "d")]
+        exact = [marginal(table, scope) for scope in scopes]
+        noisy = [
+            seen(Histogram(s), each + rng.normal(scale=100, size=each.shape), 100.0)
+            for s, each in zip(scopes, exact, strict=True)
+        ]
+        found = [fit(measured, DOMAIN, total=1000.0).hypothesis for measured in (noisy, [*noisy, mute])]
+        apart.append(
+            [np.mean([abs(each.marginal(p) * 1000 - marginal(table, p)).sum() for p in PAIRS]) for each in found]
+        )
+    shrunk, plain = np.mean(apart, axis=0)
+    assert shrunk < 0.95 * plain
+
+
 def test_an_empty_table_does_no_harm():
     fitted = fit([seen(Histogram("a"), [-4.0, 3.0, -1.0], 5.0)], DOMAIN, total=0.0)
     assert np.isfinite(fitted.hypothesis.marginal(("a",))).all()

@@ -49,7 +49,7 @@ def synth(
     The rows are drawn from the most even table that agrees with everything measured through this ledger: they are
     free, and reveal nothing that was not released. Columns that were measured together go together in these rows;
     everything else is spread evenly. If nothing was measured yet, a tenth of the budget buys tables that are chosen
-    privately: every column (numbers and dates in ranges), pairs that connect them all, and some triples; --share buys
+    privately: every column (numbers and dates in ranges), pairs that connect them, and some triples; --share buys
     such tables for another share of what is left. --measure names the tables to buy. No alpha is needed: --share
     fixes the price, and the accuracy of the tables follows from it. The same command again finds its tables measured
     already and is free; --again measures them once more.
