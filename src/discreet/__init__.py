@@ -7,9 +7,9 @@ with `docs/how_it_works.md`; `release` is the way out for every answer.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from discreet import composition, data, errors, mechanisms
+from discreet import composition, data, mechanisms
 from discreet.certificate import Certificate, certificate
-from discreet.core import Budget, BudgetExceeded, DiscreetError, Funds, Guarantee, Neighbours, Share
+from discreet.core import Budget, BudgetExceeded, DiscreetError, Funds, Guarantee, Neighbours, Share, errors
 from discreet.data import (
     Category,
     Database,

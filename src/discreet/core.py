@@ -8,7 +8,7 @@
 A module that needs several of these imports them from here.
 """
 
-from discreet import exact
+from discreet import errors, exact
 from discreet.arrays import WORD, Codes, Floats, IntArray, Ints, Mask, Words, packed, unpacked
 from discreet.display import (
     EMPTY,

@@ -25,8 +25,19 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from discreet import errors
-from discreet.core import Cost, Exact, Pairs, Paragraph, ParameterError, Share, Sheet, Shown, Unreachable, one_line
+from discreet.core import (
+    Cost,
+    Exact,
+    Pairs,
+    Paragraph,
+    ParameterError,
+    Share,
+    Sheet,
+    Shown,
+    Unreachable,
+    errors,
+    one_line,
+)
 
 if TYPE_CHECKING:
     from discreet.answering import Answer

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from discreet.hypothesis.residuals import ResidualFit, centred
-from discreet.hypothesis.shrinkage import Interaction, columns, interactions, mixed
+from discreet.hypothesis.shrinkage import Interaction, interactions, mixed, shrunk_columns
 
 
 def noisy_columns(truth, noise, seed):
@@ -22,9 +22,9 @@ def test_a_posterior_adds_up_and_follows_what_all_tables_share():
 
 def test_columns_without_noise_stay_and_noisy_ones_add_up_and_are_not_negative():
     truth = [np.array([900.0, 90, 9, 1]), np.array([250.0, 250, 250, 250]), np.array([1000.0])]
-    assert all(np.array_equal(a, b) for a, b in zip(columns(truth, [0.0] * 3, 1000.0), truth, strict=True))
+    assert all(np.array_equal(a, b) for a, b in zip(shrunk_columns(truth, [0.0] * 3, 1000.0), truth, strict=True))
     for seed in range(20):
-        found = columns(noisy_columns(truth, 60.0, seed), [3600.0] * 3, 1000.0)
+        found = shrunk_columns(noisy_columns(truth, 60.0, seed), [3600.0] * 3, 1000.0)
         assert all(table.min() >= 0 and table.sum() == pytest.approx(1000.0) for table in found)
 
 
@@ -34,14 +34,14 @@ def test_columns_are_nearer_to_the_truth_than_clipped_measurements(noise):
     before, after = [], []
     for seed in range(60):
         measured = noisy_columns(truth, noise, seed)
-        found = columns(measured, [noise**2] * 2, 1000.0)
+        found = shrunk_columns(measured, [noise**2] * 2, 1000.0)
         before.append(sum(((np.maximum(a, 0) - b) ** 2).sum() for a, b in zip(measured, truth, strict=True)))
         after.append(sum(((a - b) ** 2).sum() for a, b in zip(found, truth, strict=True)))
     assert np.mean(after) < (1.02 if noise == 5.0 else 0.9) * np.mean(before)
 
 
 def test_noise_larger_than_the_table_leaves_even_columns():
-    found = columns(noisy_columns([np.array([40.0, 30, 30])], 1e7, 1), [1e14], 100.0)[0]
+    found = shrunk_columns(noisy_columns([np.array([40.0, 30, 30])], 1e7, 1), [1e14], 100.0)[0]
     assert found.sum() == pytest.approx(100.0)
     assert found.max() < 60
 

@@ -32,8 +32,7 @@ from discreet.answering.measurement import Measured
 from discreet.answering.residual_marginals import public_rows
 from discreet.core import Exact, Funds, Guarantee, ParameterError, Rng, checked_rate, exact
 from discreet.data import MAX_ROWS, Dataset, Domain, Facts, Floats, IntArray, Needs
-from discreet.hypothesis import Scope, listed_sizes, tree_cells
-from discreet.hypothesis.shrinkage import columns as shrunk_columns
+from discreet.hypothesis import Scope, listed_sizes, shrunk_columns, tree_cells
 from discreet.mechanisms import NOISES, Gaussian, Laplace, calibrate
 from discreet.query import Bins, GroupCount, Histogram
 

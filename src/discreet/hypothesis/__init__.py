@@ -23,4 +23,5 @@ from discreet.hypothesis.dense import MAX_DENSE, Dense
 from discreet.hypothesis.junction_tree import MAX_TREE, tree_cells
 from discreet.hypothesis.max_entropy import QUICK, THOROUGH, Effort, FittedHypothesis, fit, listed_sizes, tangled
 from discreet.hypothesis.residuals import ResidualFit, centred, parts_of_scopes, spread_over, summed_to
+from discreet.hypothesis.shrinkage import shrunk_columns
 from discreet.hypothesis.tensor import Axes, Linear, Scope

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.data import Floats
-from discreet.hypothesis.shrinkage import Interaction, columns, interactions
+from discreet.hypothesis.shrinkage import Interaction, interactions, shrunk_columns
 from discreet.hypothesis.tensor import Scope
 
 Marginal = tuple[Scope, Floats, float]
@@ -105,7 +105,7 @@ class ResidualFit:
         fitted = ResidualFit(sizes, {(): np.array(rows)})
         alone = [part for part in measured if len(part) == 1]
         tables = [rows / sizes[name] + measured[name,][0] for (name,) in alone]
-        for part, table in zip(alone, columns(tables, [measured[part][1] for part in alone], rows), strict=True):
+        for part, table in zip(alone, shrunk_columns(tables, [measured[part][1] for part in alone], rows), strict=True):
             fitted.residuals[part] = centred(table)
         for level in sorted({len(part) for part in measured if len(part) > 1}):
             fitted._take_in({part: each for part, each in measured.items() if len(part) == level}, rows)

@@ -61,7 +61,7 @@ def mixed(log_likelihoods: Floats) -> Floats:
 # Columns.
 
 
-def columns(counts: Sequence[Floats], variances: Sequence[float], rows: float) -> list[Floats]:
+def shrunk_columns(counts: Sequence[Floats], variances: Sequence[float], rows: float) -> list[Floats]:
     """Estimated counts of some columns, none below 0, each with the sum `rows`.
 
     counts  measured, with this sum; variances: of the independent noises before their mean was taken off
