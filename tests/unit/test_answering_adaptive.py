@@ -78,6 +78,17 @@ def test_an_answer_of_zero_is_an_answer():
     assert session.ask("SELECT COUNT(*) FROM people WHERE age >= 50").source == "cache"
 
 
+@pytest.mark.parametrize(("each", "worth"), [("1", 1), ("3", 3)])
+def test_a_sum_to_which_every_row_adds_the_same_is_public_where_their_number_is(each, worth):
+    """Everything that was measured speaks of it, so that it took longer the longer the session was."""
+    text = f"SELECT SUM(CASE WHEN sex IN ('F', 'M') THEN {each} ELSE 0 END) FROM people"
+    answer = opened().ask(text)
+    assert (answer.value, answer.error_bound, answer.source, answer.price) == (worth * N, 0, "public", 0)
+    assert opened(on=table(neighbours="add-remove", size=N)).ask(text).price > 0
+    some = text.replace("'F', 'M'", "'F'")
+    assert opened().ask(some).price > 0
+
+
 def test_the_number_of_all_rows_is_public_under_replace_one_and_only_there():
     answer = opened().ask("SELECT COUNT(*) FROM people")
     assert (answer.value, answer.error_bound, answer.source, answer.price) == (N, 0, "public", 0)

@@ -136,11 +136,14 @@ class Calibration:
 
     def public(self, question: Question) -> Any:
         """The answer that is public, or None: 0 for a sum of zeros; the number of all rows, in one group, where it is
-        known."""
+        known, and a sum to which every row adds the same whole number."""
         domain, shape = self.facts.domain, question.shape(self.facts.domain)
         if not question.counting:
             form = linear(question, domain)
-            return np.zeros(shape) if form is not None and not form.weight.any() else None
+            if form is None or not form.weight.any():
+                return None if form is None else np.zeros(shape)
+            alike = form.cells == math.prod(shape) == 1 and float(form.weight[0]).is_integer()
+            return None if self.total is None or not alike else np.full(shape, self.size * float(form.weight[0]))
         if isinstance(question, Persons | OfPersons):
             told = question.public(self.facts)
             return None if told is None else np.full(shape, told)
