@@ -60,7 +60,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 The package itself, `discreet`, is the public face: it imports from everywhere below `FACE_USERS`, and only from there
 on upwards is it imported."""
 
-CODE = 43_100
+CODE = 42_900
 """The most lines of code, of all features together."""
 
 BEFORE = "features of 993c1cf"
