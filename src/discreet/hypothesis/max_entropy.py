@@ -77,7 +77,7 @@ class Effort:
     levels     most fits, one after the other: to measurements of one column, of up to two, ...; the last is to all
     work       most cells that one of these looks at: it ends there, a little short of the maximum,
     looks      but looks at least and at most that often
-    residuals  whether measured marginals are fitted by least squares too, where the domain is not kept whole
+    residuals  whether measured marginals are shrunk, and fitted by least squares too where the domain is not kept whole
     """
 
     dense: int
@@ -225,7 +225,7 @@ class _InRanges:
 def _hypothesis(parts: list[MeasuredPart], sizes: dict[str, int], rows: float, effort: Effort) -> Dense | Factored:
     tables: Tables = {}
     groups: list[list[MeasuredPart]] = []  # parts that share columns, directly or through others, are fitted together
-    for part in _with_implied(parts, sizes, max(rows, 1.0)):
+    for part in _with_implied(parts, sizes, max(rows, 1.0), effort):
         if part.scope:
             touched = [group for group in groups if any(set(part.scope) & set(other.scope) for other in group)]
             groups = [group for group in groups if group not in touched]
@@ -310,16 +310,12 @@ def parts_of(
     return parts, tuple(left_out)
 
 
-def _with_implied(parts: list[MeasuredPart], sizes: dict[str, int], rows: float) -> list[MeasuredPart]:
+def _with_implied(parts: list[MeasuredPart], sizes: dict[str, int], rows: float, effort: Effort) -> list[MeasuredPart]:
     """The same, and what complete marginals say about each other and about single columns, averaged into one marginal
     for each of these scopes: every scope gets the best that is known about it, and a slack of its own. They are shrunk
-    if nothing else was measured."""
+    if nothing else was measured and the effort admits it."""
     whole = [part for part in parts if part.plain and part.scope]
     alone = [(name,) for name in sizes if any(name in part.scope for part in whole)]
-    alike = all(part.plain for part in parts if part.scope)
-    few = [part for part in whole if alike and len(part.scope) <= _FEW]
-    tables = [(part.scope, part.value.reshape(part.form.shape), part.variance) for part in few]
-    shrunk = ResidualFit.of(tables, sizes, total=rows) if few else ResidualFit(sizes, {})
     implied = []
     for scope in dict.fromkeys([*alone, *(part.scope for part in whole)]):
         known, shape = [], tuple(sizes[name] for name in scope)
@@ -329,13 +325,29 @@ def _with_implied(parts: list[MeasuredPart], sizes: dict[str, int], rows: float)
                 table = part.value.reshape(part.form.shape).sum(axis=summed)
                 known.append((table.ravel(), part.variance * (part.form.cells // table.size)))
         cells = math.prod(shape)
-        average = MeasuredPart.average(Linear(scope, shape, shape, np.arange(cells), np.ones(cells)), known)
-        if scope in shrunk.residuals:
-            counts = np.maximum(shrunk.marginal(scope), 0.0).ravel()
-            value = counts * (rows / max(float(counts.sum()), 1e-9))
-            average = replace(average, value=value, variance=average.variance * SHRUNK**2)
-        implied.append(average)
+        implied.append(MeasuredPart.average(Linear(scope, shape, shape, np.arange(cells), np.ones(cells)), known))
+    if effort.residuals and all(part.plain for part in parts if part.scope):
+        implied = _shrunk(implied, whole, sizes, rows)
     return [*(part for part in parts if part not in whole), *implied]
+
+
+def _shrunk(
+    parts: list[MeasuredPart], measured: list[MeasuredPart], sizes: dict[str, int], rows: float
+) -> list[MeasuredPart]:
+    """Marginals as the residuals of all that was measured lead one to expect them, each with what is left of its noise;
+    those of many columns as they are."""
+    few = [part for part in measured if len(part.scope) <= _FEW]
+    if not few:
+        return parts
+    tables = [(part.scope, part.value.reshape(part.form.shape), part.variance) for part in few]
+    fitted, found = ResidualFit.of(tables, sizes, total=rows), []
+    for part in parts:
+        if part.scope in fitted.residuals:
+            counts = np.maximum(fitted.marginal(part.scope), 0.0).ravel()
+            value = counts * (rows / max(float(counts.sum()), 1e-9))
+            part = replace(part, value=value, variance=part.variance * SHRUNK**2)
+        found.append(part)
+    return found
 
 
 def tangled(scopes: list[Scope], sizes: dict[str, int], effort: Effort = THOROUGH) -> bool:
