@@ -101,7 +101,8 @@ def section(what: str, names: Sequence[str] = NAMES, epsilons: Sequence[str] = E
             "",
             f"**{peer.missing}: it also has the rows**",
         ]
-    kept, when = _kept(what, names)
+    suites = [each for each in SUITES if each.module == "bench.pmw_unseen" and each.arguments[0] == what]
+    kept, when = kept_peers(next(each.name for each in suites if tuple(names) in (each.arguments[1:] or (NAMES,))))
     head = [
         "",
         title,
@@ -144,15 +145,14 @@ def _verdict(lines: Sequence[str]) -> list[str]:
     ]
 
 
-def _kept(what: str, names: Sequence[str]) -> tuple[dict[tuple[str, str], list[str]], str]:
+def kept_peers(suite: str) -> tuple[dict[tuple[str, str], list[str]], str]:
     """By table and epsilon what AIM and MST answered in the part there is, and a sentence of it."""
     if "KEEP_PEERS" not in os.environ:
         return {}, ""
-    suites = [each for each in SUITES if each.module == "bench.pmw_unseen" and each.arguments[0] == what]
-    found, text = read(next(each.name for each in suites if tuple(names) in (each.arguments[1:] or (NAMES,))))
+    found, text = read(suite)
     before = re.search(r"They were measured on (\S+ \S+) UTC", text)
     when = f" They were measured on {before[1] if before else found.measured} UTC, ours later."
-    return {(row[0], row[1]): row[-2:] for row in found.grids[0].rows}, when
+    return {(row[0].split(",")[0], row[1]): row[-2:] for row in found.grids[0].rows}, when
 
 
 def _line(name: str, columns: int, width: int, epsilon: str, kept: list[str] | None) -> str:
