@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import norm
 
 import discreet as dp
+from discreet.answering import adaptive
 from discreet.answering.adaptive import MANNER, last_fit, newest
 from discreet.answering.generalization import Disclosures, length_of, rate_of
 from discreet.answering.linear_query import linear, meaning
@@ -287,13 +288,21 @@ def test_a_session_guesses_from_the_newest_marginal():
         assert session._answers._fitted[QUICK][0] == known
 
 
-def test_a_guess_is_fitted_to_all_marginals_and_the_newest_counts():
+def test_a_guess_is_fitted_to_all_marginals_and_the_newest_counts(monkeypatch):
     whole, counts = measured(Histogram("age"), AGES), [measured(Count(Equals("age", 3)), at) for at in range(50)]
     ranges = measured(GroupCount([Bins("age", [0, 4], [0, 1])]), [100, 100])
-    held = newest([*counts[:20], whole, ranges, *counts[20:]], PEOPLE.facts.domain)
-    assert held[:2] == [whole, ranges]
-    assert held[2:] == counts[-32:]
+    for cells, taken in ((50 * len(AGES), 50), (40 * len(AGES), 40), (0, 32)):  # a count has as many as its column
+        monkeypatch.setattr(adaptive, "_CELLS", cells)
+        held = newest([*counts[:20], whole, ranges, *counts[20:]], PEOPLE.facts.domain)
+        assert held[:2] == [whole, ranges]
+        assert held[2:] == counts[-taken:]
     assert newest([whole, counts[0]], PEOPLE.facts.domain) == [whole, counts[0]]
+
+
+def test_a_guess_in_a_domain_that_is_not_kept_whole_is_fitted_to_few_counts():
+    wide = dp.Domain({f"x{i}": dp.Category(levels=range(20)) for i in range(4)})
+    counts = [measured(Count(Equals("x0", 3)), at) for at in range(50)]
+    assert newest(counts, wide) == counts[-32:]
 
 
 # What cannot be paid.

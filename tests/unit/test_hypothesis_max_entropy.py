@@ -278,7 +278,7 @@ def test_a_fit_of_many_single_counts_ends_early_and_near_them(monkeypatch):
     parts, _ = module.parts_of(counts, DOMAIN, SIZES)
     marginals, _ = module.parts_of(exact_pairs(table), DOMAIN, SIZES)
     assert module.EntropyProblem(marginals, SIZES, 1.0).looks > module.EntropyProblem(parts, SIZES, 1.0).looks
-    monkeypatch.setattr(module, "_COUNT", THOROUGH.work)
+    monkeypatch.setattr(module, "_ENTRY", THOROUGH.work)
     assert module.EntropyProblem(parts, SIZES, 1.0).looks == THOROUGH.looks[0]
     found = fit(counts, DOMAIN, total=table.sum())
     assert np.allclose(found.total * found.hypothesis.marginal(("a",)), marginal(table, ("a",)), rtol=0.02)

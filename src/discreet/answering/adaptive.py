@@ -19,7 +19,7 @@ Everything measured is kept. The hypothesis, the distribution of maximum entropy
 and for synthetic rows alone, and fitted only then: again at every marginal and whenever the counts have become a
 quarter more (`last_fit`). It leaves out measurements that together with the others would take too large a table; these
 still bound answers. While a question waits the fit is `QUICK`: it takes in some complete marginals, and only the newest
-`_NEWEST` of the other measurements. The choice between asking and paying looks at the transcript and at public sizes
+of the other measurements (`newest`). The choice between asking and paying looks at the transcript and at public sizes
 only, never at rows.
 
 Rent or buy, the ski rental problem. A count answers one question; a marginal answers every question about its scope
@@ -92,7 +92,8 @@ from discreet.release import Open, Released, converse, release, reopen
 
 MANNER = "rent-or-buy/2"
 NEARLY = 1.5  # for a price: what is known to so many times the bound that it buys is not bought again
-_NEWEST = 32  # measurements of a part of the rows that a guess is fitted to
+_NEWEST = 32  # measurements of a part of the rows that a guess is fitted to,
+_CELLS = 2**18  # and in a domain that is kept whole more, until they have so many cells together
 _SUMS = 32  # so many histograms of which a question counts whole groups are looked at
 Weights = Sequence[Exact] | None
 T = TypeVar("T")
@@ -921,13 +922,25 @@ class AdaptiveAnswers:
 def newest(measured: Sequence[Measured], domain: Domain) -> list[Measured]:
     """All complete marginals, and then the newest of the other measurements.
 
-    A fit that takes in hundreds of these takes ten times as long, and where it may not it ends before the maximum: then
-    its guesses are further off. What `_NEWEST` and `QUICK` should be was tried out in sessions on two tables like
-    that of bench/session_data.py, made from other random numbers.
+    A fit that takes in hundreds of these takes long where they have many cells, and where it may not it ends before the
+    maximum: then its guesses are further off. What `_NEWEST` and `QUICK` should be was tried out in sessions on two
+    tables like that of bench/session_data.py, made from other random numbers.
     """
     whole = [one.marginal or one.ranges(domain) is not None for one in measured]
     others = [one for one, complete in zip(measured, whole, strict=True) if not complete]
-    return [*(one for one, complete in zip(measured, whole, strict=True) if complete), *others[-_NEWEST:]]
+    complete = [one for one, here in zip(measured, whole, strict=True) if here]
+    return [*complete, *others[-_room(others, domain) :]]
+
+
+def _room(others: Sequence[Measured], domain: Domain) -> int:
+    """How many of the newest are taken in: `_NEWEST`, and in a domain that is kept whole as many as have `_CELLS`.
+
+    A session that asks for single counts alone learns from all of them: with 32 it opens no threshold that pays.
+    """
+    if math.prod(listed_sizes(domain).values()) > QUICK.dense:
+        return _NEWEST
+    cells = itertools.accumulate(0 if (form := one.form(domain)) is None else form.cells for one in reversed(others))
+    return max(_NEWEST, sum(each <= _CELLS for each in cells))
 
 
 def last_fit(measured: Sequence[Measured]) -> int:

@@ -60,7 +60,7 @@ SHRUNK = 0.1  # the part of its noise that is left in a shrunk marginal, as far 
 _LEAST_SIGNAL = 0.02  # s is not taken for smaller: what shows no signal still counts a little
 _CLOSE = 0.03  # the gradient's largest entry at the end, in standard deviations of the noise
 _NEWTON, _GRADIENTS = 100, 200  # most steps
-_COUNT = 2**17  # every measurement that is no complete marginal takes as long as that many cells
+_ENTRY = 8  # cells that take as long as one cell of a measurement that is no complete marginal
 _FEW = 6  # columns of a scope that is fitted by residuals, of which it has 2^columns
 
 Tables = dict[Scope, Floats]
@@ -102,7 +102,7 @@ THOROUGH = Effort(
 )
 """For rows that are drawn, and for workloads: seconds, if need be."""
 
-QUICK = Effort(dense=2**16, tree=2**13, answer=2**19, scopes=48, levels=3, work=2**24, looks=(24, 24), residuals=False)
+QUICK = Effort(dense=2**16, tree=2**13, answer=2**19, scopes=48, levels=3, work=2**24, looks=(24, 128), residuals=False)
 """For a guess while a question waits: some hundredths of a second."""
 
 
@@ -566,7 +566,8 @@ class EntropyProblem:
         # A tree is looked at twice for one step, clique by clique, in logarithms: much more than one pass.
         work = math.prod(sizes.values()) if dense else 64 * tree_cells(sizes, scopes)
         fewest, most = effort.looks
-        self.looks = min(most, max(fewest, effort.work // (work + _COUNT * sum(not part.plain for part in parts))))
+        entries = sum(np.count_nonzero(part.form.place >= 0) for part in parts if not part.plain)
+        self.looks = min(most, max(fewest, effort.work // (work + _ENTRY * entries)))
         self.value = np.concatenate([part.value for part in parts])
         self.noise = np.concatenate([np.full(len(part.value), math.sqrt(part.variance)) for part in parts])
 
