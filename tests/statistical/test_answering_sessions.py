@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from bench import pmw_curves
 
 import discreet as dp
 from discreet.answering import calibration
 from discreet.query import And, Count, Histogram, Or
+from discreet.rng import SeededRng
 from tests.pac_game import assert_honest
 
 DOMAIN = dp.Domain(a=dp.Category(0, 1, 2), b=dp.Category(0, 1, 2, 3), c=dp.Category(0, 1))
@@ -67,3 +69,16 @@ def test_bounds_that_forget_the_noise_are_caught(monkeypatch):
     runs = [broken_bounds(seed, thresholds=False)[0] for seed in range(15)]
     with pytest.raises(AssertionError):
         assert_honest(sum(broken > 0 for broken in runs), len(runs), float(BETA))
+
+
+def test_a_long_session_of_single_counts_levels_off():
+    """What README draws, its first thousand questions: fits that are too rough open thresholds that miss, and the
+    thousand take 75 % of the budget and more."""
+    table, asked = pmw_curves.people(), pmw_curves.workload("uniform", 1000)
+    ledger = dp.Ledger.in_memory(pmw_curves.BUDGET, table, testing=True)
+    session = dp.Session(
+        table, ledger, alpha=pmw_curves.ALPHA, beta=pmw_curves.BETA, questions=16_000, rng=SeededRng(1)
+    )
+    for question in asked:
+        session.ask(question)
+    assert pmw_curves.Meter(ledger, table.facts).read() < 0.6
