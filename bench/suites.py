@@ -53,6 +53,9 @@ SEEN = {
 nothing. Three more made-up tables, of noisy labels, of few rows and of few features, were in view and are not kept."""
 WORKLOADS = ("voters", "mortgages", "hearts", "crashes")
 """Tables for workloads of marginals alone, chosen by their numbers of rows and columns."""
+PROMPTING = ("adult", "hidden")
+"""Tables for workloads of marginals whose figures prompted the present fit: they prove nothing, and show whether it
+does what it was built for."""
 LOOKED_AT = {
     "classes": ("adult", "census", "credit", "attrition", "unions", "mail"),
     "numbers": ("diamonds", "earnings", "words", "hotels"),
@@ -98,6 +101,8 @@ SUITES = (
     Suite("pmw_synthetic", "bench.pmw_synthetic", peers=("aim",)),
     Suite("pmw_pairs_further", "bench.pmw_unseen", ("pairs", WORKLOADS), ("aim",)),
     Suite("pmw_triples_further", "bench.pmw_unseen", ("triples", WORKLOADS), ("aim",)),
+    Suite("pmw_pairs_prompting", "bench.pmw_unseen", ("pairs", PROMPTING, ("1",)), ("aim",)),
+    Suite("pmw_triples_prompting", "bench.pmw_unseen", ("triples", PROMPTING, ("1",)), ("aim",)),
     Suite("pmw_curves", "bench.pmw_curves"),
     Suite("pmw_cells", "bench.pmw_cells"),
     Suite("pmw_speed", "bench.pmw_speed"),
