@@ -96,7 +96,7 @@ class MultiplicativeWeights:
 class RentOrBuy:
     """A session of the default kind that comes to a ledger with a past; and where a mistake is planted in it.
 
-    past   histograms that were released with noise of scale 10, and what they happened to be
+    past   histograms that were released with noise of scale 2, and what they happened to be
     saved  what a threshold would have saved so far, in nano-units: 0 if none is to be opened
     """
 
@@ -106,7 +106,7 @@ class RentOrBuy:
 
     def answers(self, visit: Visit) -> AdaptiveAnswers:
         for column, value in self.past:
-            visit.plant(dp.Laplace(dp.Histogram(column), 10), value)
+            visit.plant(dp.Laplace(dp.Histogram(column), 2), value)
         answers = AdaptiveAnswers(visit.table, visit.ledger, self.terms, rng=visit.rng)
         if self.saved:
             unasked = dp.Count(dp.Not(dp.And()))
