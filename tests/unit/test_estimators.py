@@ -524,6 +524,8 @@ def test_the_text_of_a_bad_conversion_is_nowhere_in_the_error():
 
 def test_a_model_that_is_not_fitted_says_so_even_after_a_refused_fit():
     for make in (logistic, linear, network):
+        with pytest.raises(NotFittedError):
+            make().predict(X)
         found = make(ledger=ledger(budget=dp.Budget("0.001")))
         with pytest.raises(dp.BudgetExceeded):
             found.fit(X, LABELS)

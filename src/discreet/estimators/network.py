@@ -98,7 +98,8 @@ class MLPClassifier(PrivateClassifier):
 
     def predict(self, X: Any) -> Any:  # noqa: N803
         """The class of each row: any rows, this is no release about them."""
-        return self.classes_[self._margins(X).argmax(axis=1)]
+        largest = self._margins(X).argmax(axis=1)
+        return self.classes_[largest]
 
     def predict_proba(self, X: Any) -> Floats:  # noqa: N803
         """The softmax of the margins."""
