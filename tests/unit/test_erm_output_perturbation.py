@@ -274,7 +274,7 @@ def test_the_fine_gradient_does_not_depend_on_how_the_rows_are_cut(monkeypatch, 
     w = np.array([0.3, -1.0, 0.2, 0.9])
     whole = output_perturbation._FineRows(known, data).gradient(w)
     for rows, block in ((1, 2**20), (7, 3), (2**14, 11)):
-        monkeypatch.setattr(output_perturbation, "_ROWS", rows)
+        monkeypatch.setattr(output_perturbation, "ROWS", rows)
         monkeypatch.setattr(matrices, "_BLOCK", block)
         assert (output_perturbation._FineRows(known, data).gradient(w) == whole).all()
 

@@ -32,6 +32,7 @@ from discreet.erm.nonprivate import accelerated
 from discreet.erm.output_perturbation import (
     HALF,
     LAWS,
+    ROWS,
     PublicNumbers,
     fine_slopes,
     gram,
@@ -49,7 +50,6 @@ from discreet.mechanisms import (
     checked_noise,
 )
 
-_ROWS = 2**13  # rows in a block: sums of 24-bit times 16-bit integers stay below 2^53
 _SLOPE_BITS = 47  # of the steepest slope
 _DOUBT = Fraction(1, 2**45)  # of the steepest slope: how far off one row's slope may be computed
 _NEWTON, _FAST = 40, 400  # passes of the fast solvers
@@ -619,7 +619,7 @@ def _rough_slopes(risk: Risk, table: Floats, worth: float, batch: Batch) -> IntA
 def _halves(risk: Risk, batch: Batch) -> IntArray:
     """How many rows there are, and how many in a half, a quarter, ... of them; halves by a hash of the row."""
     counts = np.zeros(_LEVELS, dtype=np.int64)
-    for rows, part in blocks(risk.features, batch, _ROWS):
+    for rows, part in blocks(risk.features, batch, ROWS):
         leading = _leading_zeros(rows, batch.stored(risk.target)[part])
         counts += np.bincount(leading, minlength=_LEVELS)[::-1].cumsum()[::-1]
     return counts
@@ -628,7 +628,7 @@ def _halves(risk: Risk, batch: Batch) -> IntArray:
 def _sampled(risk: Risk, level: int, batch: Batch) -> Ints:
     """The rows of 1/2^level of all, one column for each; in the last line the code of the target."""
     parts = [np.zeros((risk.features.dimension(batch.domain) + 1, 0), dtype=np.int64)]
-    for rows, part in blocks(risk.features, batch, _ROWS):
+    for rows, part in blocks(risk.features, batch, ROWS):
         codes = batch.stored(risk.target)[part]
         here = _leading_zeros(rows, codes) >= level
         parts.append(np.vstack([rows[here].T, codes[here]]).astype(np.int64))

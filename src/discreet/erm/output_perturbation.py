@@ -47,7 +47,8 @@ LAWS: tuple[type[VectorNoise], ...] = (GaussianNoise, ProductLaplaceNoise, Spher
 _DIMENSION = 2**12  # coordinates: a matrix of that size is decomposed
 PASSES = 40
 """About how often the rows are read: the steps that certify the minimum."""
-_ROWS = 2**13  # rows in a block: sums of 24-bit times 16-bit integers stay below 2^53
+ROWS = 2**13
+"""Rows in a block: sums of 24-bit times 16-bit integers stay below 2^53."""
 HALF = 2**24
 """Slopes are integers of two digits of 24 bits."""
 _LOW = 2**25  # the lower half of an integer of the iterate
@@ -358,7 +359,7 @@ class _FineRows:
 
 def targeted_blocks(risk: Risk, batch: Batch) -> Iterator[tuple[Floats, Targets]]:
     """The rows' vectors and their targets, some rows at a time."""
-    for rows, part in blocks(risk.features, batch, _ROWS):
+    for rows, part in blocks(risk.features, batch, ROWS):
         yield rows, risk.loss.target_values(batch.domain, risk.target, batch.stored(risk.target)[part])
 
 
@@ -366,7 +367,7 @@ def gram(features: Features, batch: Batch) -> IntArray:
     """The sums of the products of the rows' coordinates."""
     width = features.dimension(batch.domain)
     total = np.zeros((width, width), dtype=np.int64)
-    for rows, _ in blocks(features, batch, _ROWS):
+    for rows, _ in blocks(features, batch, ROWS):
         total += (rows.T @ rows).astype(np.int64)
     return total
 
